@@ -57,6 +57,11 @@ impl<T: Copy> LaneOut<T> {
         Some(seen)
     }
 
+    /// Returns whether more than half of the places are taken.
+    pub fn is_over_half_full(&self) -> bool {
+        self.0.slots() > self.0.buffer().capacity() / 2
+    }
+
     /// Shows the values that will be taken next, nearest first, at most `count` of those present.
     #[inline]
     pub fn look_ahead(&mut self, count: usize, mut see: impl FnMut(usize, &T)) {
@@ -83,10 +88,12 @@ mod tests {
                     assert_eq!(tail.send((round, i)), Ok(()));
                 }
                 assert!(!tail.has_room() && tail.has_room_for(0) && !tail.has_room_for(1));
+                assert!(head.is_over_half_full());
                 assert_eq!(tail.send((round, depth)), Err(LaneFull));
                 for i in 0..depth {
                     let taken = if i % 2 == 0 { head.take() } else { head.take_with(|value| *value) };
                     assert_eq!(taken, Some((round, i)));
+                    assert_eq!(head.is_over_half_full(), depth - i - 1 > depth / 2);
                 }
                 assert_eq!(head.take_with(|value| *value), None);
             }

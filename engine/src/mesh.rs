@@ -285,6 +285,11 @@ impl PortEnd {
         None
     }
 
+    /// Returns whether a lane of events is more than half full: its shard stops when it is full.
+    pub fn is_over_half_full(&self) -> bool {
+        self.events.iter().any(LaneOut::is_over_half_full)
+    }
+
     /// Shows at most `count` waiting events of a shard, nearest first.
     #[inline]
     pub fn look_ahead(&mut self, shard: ShardId, count: usize, see: impl FnMut(usize, &Event)) {

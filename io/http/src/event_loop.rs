@@ -4,11 +4,11 @@
 //! A parked thread must be woken, and the wake-up costs the shard microseconds on the path of an
 //! order. So after some events this thread does not park at once: it polls again a moment later,
 //! and only if nothing came in that moment does it ask to be woken. Under load it is never woken,
-//! and when idle it never polls. While there is little work and no subscriber, it polls only now
-//! and then; a request makes it poll first.
+//! and when idle it never polls. While there is no subscriber, it polls only as often as the rate of
+//! events requires; a request makes it poll first.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{sleep, timeout};
@@ -26,12 +26,11 @@ use super::shard_client::EVENTS_PER_CYCLE_MAX;
 const POLL_PAUSE: Duration = Duration::from_millis(1);
 /// Number of events per cycle from which on more are assumed to be on the lanes already.
 const MANY_EVENTS: usize = 64;
-/// Number of events per cycle up to which the load is a slow feed, whose next events may be
-/// batched.
-const FEW_EVENTS: usize = 16;
-/// How long events are batched while they have no subscriber. A shard whose lane is full wakes us
-/// sooner.
-const BATCH_PAUSE: Duration = Duration::from_millis(50);
+/// Number of events per cycle for which pauses are planned while there is no subscriber: some 20 µs
+/// of work. A thread that shares the core cannot handle an order meanwhile.
+const PLANNED_EVENTS: u32 = 64;
+/// The longest of these pauses. A shard whose lane is full wakes us sooner.
+const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// Interval at which the counts of other threads are collected, as often as they hand them over,
 /// and at which the end of a trading day is noticed.
@@ -102,8 +101,10 @@ fn sample(app: &AppState) -> FileChange {
 
 pub(crate) async fn run(app: Rc<AppState>, remote: Remote) {
     let mut complete = false;
+    let mut polled_at = Instant::now();
     loop {
         let work = poll(&app);
+        let interval = std::mem::replace(&mut polled_at, Instant::now()).elapsed();
         if !complete && app.trading.shard_client.is_complete() {
             complete = true;
             app.lifecycle.send_event(HttpEvent::Complete);
@@ -116,9 +117,9 @@ pub(crate) async fn run(app: Rc<AppState>, remote: Remote) {
                 }
                 remote.wakeup().finish_sleep();
             }
-            1..=FEW_EVENTS if has_no_receivers(&app) => {
+            1..EVENTS_PER_CYCLE_MAX if has_no_receivers(&app) => {
                 app.is_low_power.set(true);
-                _ = timeout(BATCH_PAUSE, remote.woken()).await;
+                _ = timeout(pause_after(work, interval), remote.woken()).await;
                 app.is_low_power.set(false);
             }
             // A pending response must not wait for a pause; and a shard whose lane is full wakes
@@ -129,6 +130,12 @@ pub(crate) async fn run(app: Rc<AppState>, remote: Remote) {
             _ => yield_now().await,
         }
     }
+}
+
+/// Returns the pause after which there are [`PLANNED_EVENTS`], at the rate of the last interval.
+fn pause_after(events: usize, interval: Duration) -> Duration {
+    let events = u32::try_from(events).unwrap_or(u32::MAX).max(1);
+    (interval.saturating_mul(PLANNED_EVENTS) / events).clamp(POLL_PAUSE, PAUSE_MAX)
 }
 
 /// Handles what other threads have sent, up to a bound, and returns the amount of work done.
@@ -167,4 +174,20 @@ fn has_no_receivers(app: &AppState) -> bool {
         && !app.notifications.ws_broker.has_clients()
         && !app.notifications.ws_broker.depth_watches.has_waiting()
         && app.trading.shard_client.waiting_len() == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_lasts_until_a_turn_has_the_planned_events() {
+        let ms = Duration::from_millis;
+        assert_eq!(pause_after(64, ms(10)), ms(10), "the rate of the plan");
+        assert_eq!(pause_after(1_750, ms(50)), Duration::from_nanos(1_828_571), "35,000 events/s");
+        assert_eq!(pause_after(100, ms(1)), POLL_PAUSE, "a fast shard");
+        assert_eq!(pause_after(6, ms(50)), PAUSE_MAX, "a slow feed");
+        assert_eq!(pause_after(1, Duration::MAX), PAUSE_MAX, "the first event after a long time");
+        assert_eq!([pause_after(0, ms(0)), pause_after(usize::MAX, ms(0))], [POLL_PAUSE; 2]);
+    }
 }

@@ -22,6 +22,7 @@ use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
 
 use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
@@ -55,6 +56,11 @@ use super::websocket_broker::WebSocketBroker;
 
 /// Events taken from the lanes per cycle, before requests are served again: some 100 µs of work.
 pub(crate) const EVENTS_PER_CYCLE_MAX: usize = 1_024;
+
+/// Events after which the thread gives way to others on its core, some 20 µs of work: an order that
+/// arrives there meanwhile waits no longer. While a lane is more than half full, the thread
+/// continues.
+const EVENTS_PER_TURN: usize = 64;
 
 /// Number of events ahead of which the view prefetches, so that its memory is in cache by then:
 /// the next event is handled at once, and a new order usually has two events.
@@ -305,6 +311,9 @@ impl ShardClient {
                     view.prefetch(event);
                 }
             });
+            if work.is_multiple_of(EVENTS_PER_TURN) && !port.is_over_half_full() {
+                thread::yield_now();
+            }
         }
         self.event_counts.set(counts);
         self.changes.set(changes);

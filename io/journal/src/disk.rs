@@ -6,6 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::thread;
 
 use pitlane_runtime::fault_injection;
 use pitlane_sys::map::MappedFile;
@@ -16,6 +17,9 @@ use super::simulated_disk::{Simulated, SimulatedFile};
 
 /// Unit of mapping and of segment size, in bytes.
 pub const PAGE_BYTES: usize = 4_096;
+/// Bytes of a new file whose pages are touched before the thread gives way to others on its core:
+/// some 0.3 ms of work.
+const POPULATED_BYTES: usize = 1 << 20;
 /// Mode of files: trading data is readable only by the user that runs the service, wherever the
 /// folder is.
 const PRIVATE: u32 = 0o600;
@@ -54,7 +58,10 @@ impl Disk {
         // page that was written back faults again.
         self.sync_folder(folder_of(path))?;
         let mut mapped = MappedFile::new(&file, bytes)?;
-        mapped.clear();
+        for from in (0..bytes).step_by(POPULATED_BYTES) {
+            mapped.populate(from..bytes.min(from + POPULATED_BYTES));
+            thread::yield_now();
+        }
         Ok((File::Real(file), Region(RegionMemory::Mapped(mapped))))
     }
 
@@ -294,7 +301,7 @@ impl Region {
                 let longer = reserve(file, from, bytes).and_then(|()| MappedFile::new(file, bytes));
                 // Only the new end is removed again, and no mapping covers it.
                 *mapped = longer.inspect_err(|_| drop(file.set_len(from as u64)))?;
-                (from..bytes).step_by(PAGE_BYTES).for_each(|at| mapped.write(at, &[0; PAGE_BYTES]));
+                mapped.populate(from..bytes);
                 Ok(())
             }
             (RegionMemory::Simulated(simulated, usable), _) => {

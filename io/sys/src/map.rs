@@ -14,6 +14,9 @@ use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, 
 
 use crate::span::Span;
 
+/// Smallest page size, in bytes: with larger pages some are touched more than once.
+const PAGE_BYTES: usize = 4_096;
+
 /// How a mapped file will be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -59,9 +62,28 @@ impl MappedFile {
         self.0.write(at, bytes);
     }
 
-    /// Sets all bytes to zero. Every page is then in memory and can be written without a fault.
-    pub fn clear(&mut self) {
-        self.0.clear();
+    /// Makes every page of a range present and writable, so that later writes do not fault. No byte
+    /// changes. Panics if the range does not lie within the file.
+    pub fn populate(&mut self, range: Range<usize>) {
+        assert!(range.start <= range.end && range.end <= self.len(), "the range lies within the file");
+        let first = range.start - range.start % PAGE_BYTES;
+        let start = self.0.as_ptr().wrapping_add(first);
+        // SAFETY: the range lies within this mapping (checked above), and this advice changes no
+        // byte of it.
+        let populated = unsafe { madvise(start.cast(), range.end - first, Advice::LinuxPopulateWrite) };
+        if populated.is_err() {
+            // Linux before 5.14.
+            self.touch(first..range.end);
+        }
+    }
+
+    fn touch(&mut self, range: Range<usize>) {
+        let mut byte = Vec::with_capacity(1);
+        for at in range.step_by(PAGE_BYTES) {
+            byte.clear();
+            self.0.read_into(at..at + 1, &mut byte);
+            self.0.write(at, &byte);
+        }
     }
 
     /// Appends a copy of a range. Panics if it does not lie within the file.
@@ -108,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    const PAGE: usize = 4_096;
+    const PAGE: usize = PAGE_BYTES;
 
     /// Creates a new file of `bytes` bytes, and returns it with its path.
     fn file(name: &str, bytes: u64) -> (File, PathBuf) {
@@ -124,8 +146,9 @@ mod tests {
     fn written_bytes_are_in_the_file_and_outlive_the_mapping() {
         let (file, path) = file("kept", 2 * PAGE as u64);
         let mut map = MappedFile::new(&file, 2 * PAGE).expect("the file is long enough");
-        map.clear();
         map.write(PAGE - 2, b"over");
+        map.populate(1..2 * PAGE);
+        map.touch(0..2 * PAGE);
         let mut back = Vec::new();
         map.read_into(PAGE - 3..PAGE + 3, &mut back);
         assert_eq!((back.as_slice(), map.len()), (&b"\0over\0"[..], 2 * PAGE));
