@@ -1,7 +1,8 @@
-//! The machine's own noise: the gaps that a thread sees which only reads the clock. What a result
-//! shows beyond them is ours.
+//! The machine's own noise: the gaps that a thread sees which only reads the clock, and the time of
+//! the first access to a page of memory. What a result shows beyond them is ours.
 
-use std::time::Duration;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use quanta::Clock;
@@ -12,6 +13,7 @@ use crate::measure::histogram;
 /// Shortest gap between two readings that counts as a disturbance: no undisturbed pair of readings
 /// is so far apart.
 const GAP_NS_MIN: u64 = 1_000;
+const PAGE_BYTES: usize = 4_096;
 /// Column of stolen time in /proc/stat, after the name.
 const STOLEN_COLUMN: usize = 7;
 
@@ -51,6 +53,16 @@ pub fn stolen_ticks() -> u64 {
     all.and_then(|all| all.split_whitespace().nth(STOLEN_COLUMN)?.parse().ok()).unwrap_or(0)
 }
 
+/// Returns the nanoseconds of the first access to a page, a mean over this many bytes of new memory.
+/// Where the host of a virtual machine provides memory only when it is used, the first call takes
+/// longer than a second one, which gets the memory that the first one returned.
+pub fn first_access_ns(bytes: usize) -> f64 {
+    let mut memory = vec![0_u8; bytes];
+    let begin = Instant::now();
+    memory.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *black_box(byte) = 1);
+    duration_ns(begin.elapsed()) as f64 / bytes.div_ceil(PAGE_BYTES).max(1) as f64
+}
+
 impl Noise {
     /// Returns the noise as one line of text.
     pub fn line(&self) -> String {
@@ -73,6 +85,11 @@ mod tests {
     fn the_time_that_the_hypervisor_takes_never_falls() {
         let before = stolen_ticks();
         assert!(stolen_ticks() >= before);
+    }
+
+    #[test]
+    fn the_first_access_to_a_page_takes_time() {
+        assert!(first_access_ns(1 << 20) > 0.0);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use pitlane_bench::{idle, memory, noise, simulate};
 use crate::tasks::engines::generate;
 use crate::{TaskError, TaskVerdicts};
 
+/// Memory whose pages are accessed to measure what the first access costs.
+const NOISE_BYTES: usize = 512 << 20;
+
 #[derive(Args, Clone)]
 pub(crate) struct JournalArgs {
     /// Operations of each round.
@@ -32,13 +35,15 @@ pub(crate) struct JournalArgs {
     pub check: bool,
 }
 
-/// Prints what others take from the measuring core in each second.
+/// Prints what others take from the measuring core in each second, and what new memory costs.
 pub(crate) fn show_noise(seconds: u64) -> TaskVerdicts {
     let stolen = noise::stolen_ticks();
     for _ in 0..seconds {
         println!("{}", noise::measure(Duration::from_secs(1)).line());
     }
     println!("stolen from all cores: {} ticks of 10 ms", noise::stolen_ticks() - stolen);
+    let [first, again] = [(); 2].map(|()| noise::first_access_ns(NOISE_BYTES));
+    println!("first access to a page of memory: {first:.0} ns, and {again:.0} ns where it was used before");
     TaskVerdicts::default()
 }
 
