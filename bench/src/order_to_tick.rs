@@ -4,7 +4,7 @@
 //!
 //! The client has one thread for two sockets. While the signal of a trade is outstanding it reads
 //! only the socket on which that signal arrives, as a program of its own would, and the other one
-//! while it waits for nothing.
+//! while it waits for nothing, or is far behind.
 
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -24,6 +24,11 @@ use crate::tick_reader::{BodyReader, Framing, TickReader};
 
 /// The security that the orders of [`LoadSession`] name.
 const TOPIC: &str = "tick.1";
+
+/// Number of outstanding signals beyond which the client reads both sockets. The service reads no
+/// orders of a session that does not read its reports, so a client that was away for long, and
+/// read ticks alone, would wait for ever.
+const OUTSTANDING_MAX: usize = 16;
 
 /// What ends the measurement of a trade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,12 +104,13 @@ pub fn measure(
             session.order_of(if sent % 2 == 0 { SELL } else { BUY }, &mut frame);
         }
         // Every second order trades.
-        let is_outstanding = traded < sent / 2;
+        let outstanding = (sent / 2).saturating_sub(traded);
+        let reads_both = outstanding == 0 || outstanding > OUTSTANDING_MAX;
         let is_tick = matches!(signal, TradeSignal::Tick(_));
-        if is_tick || !is_outstanding {
+        if is_tick || reads_both {
             consumer.read()?;
         }
-        if !is_tick || !is_outstanding {
+        if !is_tick || reads_both {
             session.receive_reports(FIRST_REPORT, &mut buffer)?;
         }
         let seen = if is_tick { consumer.trades } else { session.answered / 2 };
