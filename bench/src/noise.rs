@@ -53,7 +53,7 @@ pub fn stolen_ticks() -> u64 {
     all.and_then(|all| all.split_whitespace().nth(STOLEN_COLUMN)?.parse().ok()).unwrap_or(0)
 }
 
-/// Returns the nanoseconds of the first access to a page, a mean over this many bytes of new memory.
+/// Returns the nanoseconds of the first access to a page, a mean over so many bytes of new memory.
 /// Where the host of a virtual machine provides memory only when it is used, the first call takes
 /// longer than a second one, which gets the memory that the first one returned.
 pub fn first_access_ns(bytes: usize) -> f64 {

@@ -4,8 +4,8 @@
 //! A parked thread must be woken, and the wake-up costs the shard microseconds on the path of an
 //! order. So after some events this thread does not park at once: it polls again a moment later,
 //! and only if nothing came in that moment does it ask to be woken. Under load it is never woken,
-//! and when idle it never polls. While there is no subscriber, it polls only as often as the rate of
-//! events requires; a request makes it poll first.
+//! and when idle it never polls. While there is no subscriber, it polls only as often as the rate
+//! of events requires; a request makes it poll first.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
