@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
-use crate::consumers::{ConsumerPool, FanOutRate, read_frames};
+use crate::consumers::{ConsumerPool, read_frames};
 use crate::free_addresses::free_addresses;
 use crate::program;
 use crate::publisher::Publisher;
@@ -154,7 +154,7 @@ impl BrokerProcess {
         payload: &[u8],
         body: BodyReader,
         time: Duration,
-    ) -> std::io::Result<FanOutRate> {
+    ) -> std::io::Result<f64> {
         let sockets = (0..consumers).map(|_| self.subscriber()).collect::<Result<Vec<_>, _>>()?;
         let mut pool = ConsumerPool::of_frames(sockets, Framing::Stomp, body);
         let head = format!("SEND\ndestination:/topic/t\ncontent-length:{}\n\n", payload.len());

@@ -21,8 +21,11 @@ pub enum BudgetLine {
     DecodeBeside,
     Decode,
     FixLatency,
+    FixTail,
+    FixRateBeside,
     FixRate,
     FanOut,
+    FanOutBeside,
     FanOutLatency,
     OrderToTick,
     Replicated,
@@ -34,7 +37,7 @@ pub enum BudgetLine {
 }
 
 impl BudgetLine {
-    pub const ALL: [BudgetLine; 19] = [
+    pub const ALL: [BudgetLine; 22] = [
         BudgetLine::Book,
         BudgetLine::Shard,
         BudgetLine::ShardHeap,
@@ -44,8 +47,11 @@ impl BudgetLine {
         BudgetLine::DecodeBeside,
         BudgetLine::Decode,
         BudgetLine::FixLatency,
+        BudgetLine::FixTail,
+        BudgetLine::FixRateBeside,
         BudgetLine::FixRate,
         BudgetLine::FanOut,
+        BudgetLine::FanOutBeside,
         BudgetLine::FanOutLatency,
         BudgetLine::OrderToTick,
         BudgetLine::Replicated,
@@ -67,8 +73,11 @@ impl BudgetLine {
             BudgetLine::DecodeBeside => "FIX decode beside fefix 0.7",
             BudgetLine::Decode => "FIX decode, 14 typed fields",
             BudgetLine::FixLatency => "FIX order to first report, median",
+            BudgetLine::FixTail => "FIX order to first report, p99",
+            BudgetLine::FixRateBeside => "FIX order to report beside QuickFIX",
             BudgetLine::FixRate => "FIX order to first report, orders/s",
             BudgetLine::FanOut => "STOMP fan-out to 1, 10, 100",
+            BudgetLine::FanOutBeside => "STOMP fan-out beside NATS",
             BudgetLine::FanOutLatency => "STOMP at 5,000/s, median",
             BudgetLine::OrderToTick => "FIX order to tick over STOMP, median",
             BudgetLine::Replicated => "FIX order to report, replicated, median",
@@ -92,7 +101,10 @@ impl BudgetLine {
             BudgetLine::DecodeBeside => format!("at most {} × its time", goals::FIX_DECODE_PEER_RATIO_MAX),
             BudgetLine::Decode => format!("at most {} ns", goals::FIX_DECODE_NS_MAX),
             BudgetLine::FixLatency => format!("within {} × a bare echo", goals::FIX_ECHO_RATIO_MAX),
-            BudgetLine::FixRate => format!("at least {} × QuickFIX", goals::FIX_PEER_RATIO_MIN),
+            BudgetLine::FixTail => format!("within {} × a bare echo", goals::FIX_ECHO_TAIL_RATIO_MAX),
+            BudgetLine::FixRateBeside => format!("at least {} × QuickFIX", goals::FIX_PEER_RATIO_MIN),
+            BudgetLine::FixRate => format!("at least {}", goals::FIX_PER_S_MIN),
+            BudgetLine::FanOutBeside => format!("at least {} × NATS", goals::STOMP_PEER_RATIO_MIN),
             BudgetLine::FanOut => format!("at least {} / {} / {} million/s", one.1, ten.1, hundred.1),
             BudgetLine::FanOutLatency => format!("at most {} / {} / {} µs", one.2, ten.2, hundred.2),
             BudgetLine::OrderToTick => format!("at most {} µs", goals::ORDER_TO_TICK_US_MAX),
@@ -114,8 +126,13 @@ impl BudgetLine {
             BudgetLine::Journal => "pitlane-bench journal",
             BudgetLine::DecodeBeside => "make oracle",
             BudgetLine::Decode => "pitlane-bench fix-codec",
-            BudgetLine::FixLatency | BudgetLine::FixRate => "pitlane-bench fix",
-            BudgetLine::FanOut | BudgetLine::FanOutLatency => "pitlane-bench stomp",
+            BudgetLine::FixLatency
+            | BudgetLine::FixTail
+            | BudgetLine::FixRateBeside
+            | BudgetLine::FixRate => "pitlane-bench fix",
+            BudgetLine::FanOut | BudgetLine::FanOutBeside | BudgetLine::FanOutLatency => {
+                "pitlane-bench stomp"
+            }
             BudgetLine::OrderToTick => "pitlane-bench order-to-tick",
             BudgetLine::Replicated => "pitlane-bench levels",
             BudgetLine::List => "pitlane-bench http",
@@ -134,8 +151,12 @@ impl BudgetLine {
             BudgetLine::Ring => "one in flight, spinning, medians",
             BudgetLine::Journal => "in the page cache, clock's own time taken off",
             BudgetLine::DecodeBeside | BudgetLine::Decode => "one thread",
-            BudgetLine::FixLatency => "10,000 orders/s open loop, spinning, journal os, loopback",
-            BudgetLine::FixRate => "flat out, 4 sessions, both reports, its store in memory",
+            BudgetLine::FixLatency | BudgetLine::FixTail => {
+                "10,000 orders/s open loop, spinning, journal os, loopback"
+            }
+            BudgetLine::FixRateBeside => "flat out, 4 sessions, both reports, its store in memory",
+            BudgetLine::FixRate => "flat out, 4 sessions, journal os, the service on one core",
+            BudgetLine::FanOutBeside => "the lowest of counted and decoded, in turns, medians",
             BudgetLine::FanOut => "closed loop, loopback, all consumers on one core",
             BudgetLine::FanOutLatency => "open loop, loopback",
             BudgetLine::OrderToTick => {

@@ -22,14 +22,6 @@ const READ_BYTES: usize = 256 * 1_024;
 /// Time before anything is counted.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(300);
 
-/// A measured throughput.
-#[derive(Clone, Debug)]
-pub struct FanOutRate {
-    pub deliveries_per_s: f64,
-    /// Bytes of one delivery, header included.
-    pub octets: f64,
-}
-
 /// State shared by server and consumers.
 #[derive(Default)]
 pub struct FanOutState {
@@ -140,22 +132,18 @@ impl ConsumerPool {
         matches!(self.separation, Separation::Decoded(_) | Separation::Fix(_))
     }
 
-    /// Reads for a warm-up and then for `time`, and returns what arrived in that time. `after_poll`
+    /// Reads for a warm-up and then for `time`, and returns the deliveries per second. `after_poll`
     /// is that of [`ConsumerPool::read_while`].
     pub(crate) fn throughput(
         &mut self,
         shared: &FanOutState,
         time: Duration,
         mut after_poll: impl FnMut(u64),
-    ) -> FanOutRate {
+    ) -> f64 {
         self.read_while(shared, WARM_UP, |_| {}, &mut after_poll);
-        let (messages, octets, begin) = (self.messages, self.octets, Instant::now());
+        let (messages, begin) = (self.messages, Instant::now());
         self.read_while(shared, time, |_| {}, &mut after_poll);
-        let (messages, octets) = (self.messages - messages, self.octets - octets);
-        FanOutRate {
-            deliveries_per_s: messages as f64 / begin.elapsed().as_secs_f64(),
-            octets: octets as f64 / messages.max(1) as f64,
-        }
+        (self.messages - messages) as f64 / begin.elapsed().as_secs_f64()
     }
 
     pub(crate) fn read_for(&mut self, shared: &FanOutState, time: Duration, observe: impl FnMut(Observed)) {

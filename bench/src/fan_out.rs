@@ -18,7 +18,7 @@ use pitlane_engine::refdata::RefData;
 use self::endpoint::FanOutProtocol;
 use self::server::{FanOutServer, PublishMode};
 use crate::conditions::Pinning;
-use crate::consumers::{ConsumerPool, FanOutRate, Observed, TIMEOUT, WARM_UP};
+use crate::consumers::{ConsumerPool, Observed, TIMEOUT, WARM_UP};
 use crate::neighbours::Neighbours;
 use crate::report::recording::{Recording, SLICE_NS};
 use crate::tick_reader::BodyReader;
@@ -30,7 +30,7 @@ pub fn throughput(
     consumers: usize,
     body: BodyReader,
     time: Duration,
-) -> FanOutRate {
+) -> f64 {
     let server =
         FanOutServer::start(pinning, reference, FanOutProtocol::Stomp, PublishMode::Fast(consumers as u64));
     let mut pool = ConsumerPool::stomp(server.address, "tick.*", consumers, 0, body);

@@ -17,7 +17,7 @@ pub const RING_RATIO_MAX: f64 = 1.2;
 /// Most that the stage timestamps may add to a command's time from lane to lane, in percent.
 pub const STAGES_PERCENT_MAX: f64 = 2.0;
 /// Highest time of a GET of a 2 KB list, relative to hyper serving the same bytes from memory.
-pub const HTTP_RATIO_MAX: f64 = 1.3;
+pub const HTTP_RATIO_MAX: f64 = 1.15;
 /// Least orders per second over REST at level `os`, with the whole server on one core.
 pub const REST_ORDERS_PER_S_MIN: f64 = 20_000.0;
 /// Longest wait of a request, in milliseconds, while another client receives a list of 100,000
@@ -39,15 +39,19 @@ pub const START_S_MAX: f64 = 1.0;
 pub const SIMULATE_MILLIONS_MIN: f64 = 2.0;
 
 /// Most nanoseconds from the bytes of a New Order Single to fourteen typed fields.
-pub const FIX_DECODE_NS_MAX: f64 = 250.0;
+pub const FIX_DECODE_NS_MAX: f64 = 150.0;
 /// Highest time of the same relative to `fefix`.
 pub const FIX_DECODE_PEER_RATIO_MAX: f64 = 0.25;
 /// Lowest rate of FIX orders at full load, order to first Execution Report, relative to an acceptor
 /// on QuickFIX with its store in memory.
 pub const FIX_PEER_RATIO_MIN: f64 = 6.0;
+/// The same in orders per second, with all threads of the service on one core.
+pub const FIX_PER_S_MIN: f64 = 450_000.0;
 /// Highest median latency of the same at 10,000 orders per second, relative to a bare echo of the
 /// same bytes.
 pub const FIX_ECHO_RATIO_MAX: f64 = 1.5;
+/// The same of the 99th percentiles.
+pub const FIX_ECHO_TAIL_RATIO_MAX: f64 = 2.0;
 /// Highest median, in microseconds, from a FIX order that trades to its tick over STOMP.
 pub const ORDER_TO_TICK_US_MAX: f64 = 20.0;
 /// Highest median, in microseconds, from a FIX order to its first report at level `replicated`, at
@@ -62,6 +66,8 @@ pub const RESTART_FROM_JOURNAL_S_MAX: f64 = 30.0;
 /// Number of consumers; least deliveries per second, in millions; highest median latency at 5,000
 /// deliveries per second, in microseconds.
 pub const STOMP: [(usize, f64, f64); 3] = [(1, 1.5, 20.0), (10, 3.2, 70.0), (100, 2.3, 450.0)];
+/// Lowest rate of deliveries relative to NATS, with and without decoding.
+pub const STOMP_PEER_RATIO_MIN: f64 = 1.0;
 
 /// Highest 99th percentile of a healthy consumer beside two of ten that do not read, relative to
 /// quiet, and the longest time without any delivery, in seconds.

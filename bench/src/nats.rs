@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
-use crate::consumers::{ConsumerPool, FanOutRate};
+use crate::consumers::ConsumerPool;
 use crate::free_addresses::free_addresses;
 use crate::publisher::Publisher;
 use crate::tick_reader::{BodyReader, Framing};
@@ -66,13 +66,7 @@ impl NatsServer {
     }
 
     /// Measures deliveries of `payload` per second to this many consumers.
-    pub fn throughput(
-        &self,
-        consumers: usize,
-        payload: &[u8],
-        body: BodyReader,
-        time: Duration,
-    ) -> FanOutRate {
+    pub fn throughput(&self, consumers: usize, payload: &[u8], body: BodyReader, time: Duration) -> f64 {
         let mut pool = self.pool(consumers, payload, body);
         let message = [format!("PUB t {}\r\n", payload.len()).as_bytes(), payload, b"\r\n"].concat();
         Publisher::new(self.connect(), &message, BATCH).throughput(&mut pool, AHEAD, time)

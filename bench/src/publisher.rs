@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pitlane_engine::index::index_usize;
 
-use crate::consumers::{ConsumerPool, FanOutRate, FanOutState};
+use crate::consumers::{ConsumerPool, FanOutState};
 
 /// Publishes as fast as the broker reads.
 pub struct Publisher {
@@ -29,7 +29,7 @@ impl Publisher {
 
     /// Measures deliveries per second to the consumers. At most `ahead` messages are published and
     /// not yet delivered to all of them.
-    pub(crate) fn throughput(&mut self, pool: &mut ConsumerPool, ahead: u64, time: Duration) -> FanOutRate {
+    pub(crate) fn throughput(&mut self, pool: &mut ConsumerPool, ahead: u64, time: Duration) -> f64 {
         let consumers = pool.sockets.len() as u64;
         pool.throughput(&FanOutState::default(), time, |delivered| {
             self.publish(delivered / consumers + ahead)

@@ -196,15 +196,13 @@ fn fan_outs(pinning: &Pinning, task: &CompareArgs, table: &mut ComparisonTable) 
         let (mut ours, mut of_nats, mut of_others) = (Vec::new(), Vec::new(), vec![Vec::new(); others.len()]);
         let mut sbe = Vec::new();
         for _ in 0..task.rounds.max(1) {
-            ours.push(fan_out::throughput(pinning, &reference, consumers, body, time).deliveries_per_s);
+            ours.push(fan_out::throughput(pinning, &reference, consumers, body, time));
             if body != BodyReader::None {
-                let rate = fan_out::throughput(pinning, &reference, consumers, BodyReader::Sbe, time);
-                sbe.push(rate.deliveries_per_s);
+                sbe.push(fan_out::throughput(pinning, &reference, consumers, BodyReader::Sbe, time));
             }
-            let nats = nats.iter().map(|nats| nats.throughput(consumers, &payload, body, time));
-            of_nats.extend(nats.map(|rate| rate.deliveries_per_s));
+            of_nats.extend(nats.iter().map(|nats| nats.throughput(consumers, &payload, body, time)));
             for ((_, broker), rates) in others.iter().zip(&mut of_others) {
-                rates.push(broker.throughput(consumers, &payload, body, time)?.deliveries_per_s);
+                rates.push(broker.throughput(consumers, &payload, body, time)?);
             }
         }
         let named = others.iter().map(|(kind, _)| kind.name()).zip(&of_others);
