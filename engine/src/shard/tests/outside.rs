@@ -280,16 +280,22 @@ fn a_close_beyond_the_maximum_of_pending_closes_is_refused() {
     assert_eq!(bench.shard.closes.len(), PENDING_CLOSES_MAX);
 }
 
-/// Two queries were in transit when the venue came back twice. The answer to the first sent the
-/// stop, and the answer to the second sent it once more.
-#[test]
-fn a_stop_is_sent_once_even_if_several_answers_say_it_is_unknown() {
-    let mut bench = Bench::new();
+/// Sends a stop that triggers at once.
+fn triggered_stop(bench: &mut Bench) -> OrderHandle {
     let trade = Trade { price: price("10"), size: qty("1"), at: Timestamp(1) };
     bench.send(CommandKind::Trade { security: OUTSIDE, trade });
     let stop = Terms { kind: OrderKind::Stop, stop: price("10"), stop_given: true, ..outside("5") };
     let (order, events) = bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop });
     assert_eq!(venue_requests(&events), [VenueRequest::New]);
+    order
+}
+
+/// Two queries were in transit when the venue came back twice. The answer to the first sent the
+/// stop, and the answer to the second sent it once more.
+#[test]
+fn a_stop_is_sent_once_even_if_several_answers_say_it_is_unknown() {
+    let mut bench = Bench::new();
+    let order = triggered_stop(&mut bench);
     for connected in [false, true, false, true] {
         bench.send(CommandKind::Adapter { adapter: ADAPTER, connected });
     }
@@ -306,6 +312,20 @@ fn a_stop_is_sent_once_even_if_several_answers_say_it_is_unknown() {
         [VenueRequest::New],
         "it is the answer to the later one"
     );
+}
+
+/// The adapter refuses a stop before it reports that its connection was lost, and restores the
+/// connection at once: then it reports only that it is connected.
+#[test]
+fn a_stop_that_did_not_leave_is_sent_when_the_adapter_confirms_its_connection() {
+    let mut bench = Bench::new();
+    let order = triggered_stop(&mut bench);
+    let events = bench.report(order, VenueReport::Rejected(Reason::VenueUnavailable));
+    assert_eq!(venue_requests(&events), [], "it waits for a report of the adapter");
+    let events = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
+    assert_eq!(venue_requests(&events), [VenueRequest::New]);
+    let events = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
+    assert_eq!(venue_requests(&events), [], "it is sent once");
 }
 
 fn venue_requests(events: &[EventKind]) -> Vec<VenueRequest> {
