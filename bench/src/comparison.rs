@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::bare_ladder::BareLadder;
 use crate::book::VenueMatcher;
-use crate::measure::{Latencies, Pass, latencies, median, throughput};
+use crate::measure::{Latencies, Pass, highest, latencies, lowest, median, throughput};
 use crate::naive::NaiveMatcher;
 #[cfg(feature = "peers")]
 use crate::peers::{lobster::Lobster, matchcore::Matchcore, orderbook_rs::OrderbookRs};
@@ -191,8 +191,7 @@ pub fn compare_engines(
 
 impl fmt::Display for EngineResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let best = self.ns_per_op.iter().copied().fold(f64::INFINITY, f64::min);
-        let worst = self.ns_per_op.iter().copied().fold(0.0, f64::max);
+        let (best, worst) = (lowest(&self.ns_per_op), highest(&self.ns_per_op));
         let (name, middle) = (self.engine.name(), median(&self.ns_per_op));
         let wall = median(&self.wall_ns_per_op);
         write!(f, "{name:<13} {middle:>9.1} {best:>9.1} {worst:>9.1} {wall:>9.1}")?;

@@ -129,6 +129,18 @@ pub fn median(values: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
+/// Returns the lowest value. `values` is not empty.
+pub fn lowest(values: &[f64]) -> f64 {
+    assert!(!values.is_empty(), "the lowest of something");
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Returns the highest value. `values` is not empty.
+pub fn highest(values: &[f64]) -> f64 {
+    assert!(!values.is_empty(), "the highest of something");
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
 /// Returns the value that a quarter of the values do not exceed. Where disturbances only ever add
 /// to a measurement, it is closer to the true value than the median.
 pub fn lower_quartile(values: &[f64]) -> f64 {

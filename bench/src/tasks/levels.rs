@@ -8,7 +8,7 @@ use pitlane_bench::budget::BudgetLine;
 use pitlane_bench::fix_wire::{FixServer, FixServerKind, LoadTarget, SteadyLoad, steady_load};
 use pitlane_bench::goals::{self, GoalVerdict};
 use pitlane_bench::journal::TempFolder;
-use pitlane_bench::measure::median;
+use pitlane_bench::measure::{highest, median};
 use pitlane_bench::nats::NatsServer;
 use pitlane_bench::program;
 use pitlane_bench::report::recording::Recording;
@@ -59,7 +59,7 @@ pub(crate) fn levels(environment: &RunEnvironment, task: &LevelsArgs) -> Result<
     };
     for (level, recordings) in LEVELS.iter().zip(&rounds).filter(|(_, recordings)| !recordings.is_empty()) {
         let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| at(recordings, quantile));
-        let worst = p50.iter().copied().fold(0.0, f64::max);
+        let worst = highest(&p50);
         println!(
             "fix at level {level}, {} orders/s: median {:.1} µs (worst round {worst:.1}), p99 {:.1} µs, p99.9 {:.1} µs",
             task.rate,

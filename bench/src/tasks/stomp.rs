@@ -10,7 +10,7 @@ use pitlane_bench::budget::BudgetLine;
 use pitlane_bench::conditions::Pinning;
 use pitlane_bench::fix_wire::{FixServerKind, SteadyLoad, open_loop};
 use pitlane_bench::goals::{self, GoalVerdict};
-use pitlane_bench::measure::median;
+use pitlane_bench::measure::{highest, lowest, median};
 use pitlane_bench::nats::NatsServer;
 use pitlane_bench::order_to_tick::{self, TradeLoad, TradeSignal};
 use pitlane_bench::report::recording::Recording;
@@ -98,7 +98,7 @@ pub(crate) fn order_to_tick(
     let names = signals.iter().map(|(name, ..)| *name).chain(["a bare echo"]);
     for (name, recordings) in names.zip(rounds.iter().chain([&echoes])) {
         let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| micros(recordings, quantile));
-        let worst = p50.iter().copied().fold(0.0, f64::max);
+        let worst = highest(&p50);
         println!(
             "order to tick, {name}, at {} trades/s: median {:.1} µs (worst round {worst:.1}), p99 {:.1} µs, p99.9 {:.1} µs",
             task.rate,
@@ -136,13 +136,12 @@ impl FanOutRates {
 
 impl fmt::Display for FanOutRates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let worst = |rates: &[f64]| rates.iter().copied().fold(f64::INFINITY, f64::min);
-        let (ours, least) = (median(&self.ours), worst(&self.ours));
-        write!(f, "{}: {ours:.2} million/s (worst round {least:.2})", self.body.name())?;
+        let (ours, worst) = (median(&self.ours), lowest(&self.ours));
+        write!(f, "{}: {ours:.2} million/s (worst round {worst:.2})", self.body.name())?;
         if self.nats.is_empty() {
             return Ok(());
         }
-        write!(f, "; NATS {:.2} ({:.2})", median(&self.nats), worst(&self.nats))
+        write!(f, "; NATS {:.2} ({:.2})", median(&self.nats), lowest(&self.nats))
     }
 }
 
