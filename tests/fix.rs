@@ -41,14 +41,24 @@ use pitlane_protocols::fix::positions::PositionRow;
 use pitlane_protocols::fix::session::FixSessionSettings;
 use pitlane_protocols::fix::version::FixVersion;
 use pitlane_tests::dice::Dice;
-use pitlane_tests::fix::dialogue::{self, Cut};
+use pitlane_tests::fix::dialogue::{self, CUTS, Cut};
 use pitlane_tests::fix::translation::Translation;
 use pitlane_tests::fix::{FixHarness, SharedStore, frame_of, sealed, seconds, settings};
 use pitlane_tests::test_market;
 
+/// If it fails, the test below fails too, and not because of the cuts.
+#[test]
+fn every_dialogue_holds_with_whole_messages() {
+    play_all(&[Cut::Whole]);
+}
+
 #[test]
 fn every_dialogue_holds_wherever_the_bytes_are_cut() {
-    dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/fix"), 101, run);
+    play_all(&CUTS);
+}
+
+fn play_all(cuts: &[Cut]) {
+    dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/fix"), 101, cuts, run);
 }
 
 /// A version that cannot play most dialogues is not tested.

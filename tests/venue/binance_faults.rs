@@ -221,6 +221,29 @@ fn a_ban_stops_all_requests_and_connections_until_its_end() {
 }
 
 #[test]
+fn the_time_is_not_asked_for_before_the_end_of_a_ban() {
+    let received = |harness: &BinanceHarness| harness.exchange.received.values().sum::<u64>();
+    for skew_ms in [-3_600_000, 0, 3_600_000] {
+        let mut harness = BinanceHarness::new(true);
+        harness.skew_ms = skew_ms;
+        assert!(harness.connect(), "{skew_ms}");
+        harness.exchange.banned_until_ms = harness.exchange.now_ms + 120_000;
+        harness.submit("a", "1", "150");
+        assert_eq!(harness.order("a").last.reason, Reason::VenueRate);
+        let (before, times) = (received(&harness), harness.exchange.received["time"]);
+        // A refusal that shows that the clocks have moved apart is no reason either.
+        harness.deliver_message(r#"{"id":99999,"status":400,"error":{"code":-1021,"msg":"late"}}"#);
+        harness.wait(seconds(119));
+        assert_eq!(received(&harness), before, "{skew_ms}");
+        assert!(harness.is_connected(), "the venue has no reason to end the connection");
+        harness.wait(seconds(2));
+        assert_eq!(harness.exchange.received["time"], times + 1, "{skew_ms}");
+        harness.submit("b", "1", "150");
+        assert_eq!(harness.order("b").last.status, Status::New);
+    }
+}
+
+#[test]
 fn the_clock_of_the_venue_may_differ_and_move() {
     for skew_ms in [-3_600_000, 3_600_000] {
         let mut harness = BinanceHarness::new(false);

@@ -42,14 +42,24 @@ use pitlane_protocols::fix::session::{DisconnectReason, FixSessionSettings};
 use pitlane_protocols::fix::venue::profile::VenueProfile;
 use pitlane_protocols::fix::venue::{InitiatorSettings, VenueLogin};
 use pitlane_tests::dice::Dice;
-use pitlane_tests::fix::dialogue::{self, Cut};
+use pitlane_tests::fix::dialogue::{self, CUTS, Cut};
 use pitlane_tests::fix::seconds;
 use pitlane_tests::test_market::{self, OUTSIDE_ADAPTER};
 use pitlane_tests::venue::{VenueHarness, frame_of, settings};
 
+/// If it fails, the test below fails too, and not because of the cuts.
+#[test]
+fn every_dialogue_holds_with_whole_messages() {
+    play_all(&[Cut::Whole]);
+}
+
 #[test]
 fn every_dialogue_holds_wherever_the_bytes_are_cut() {
-    dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/venue"), 30, run);
+    play_all(&CUTS);
+}
+
+fn play_all(cuts: &[Cut]) {
+    dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/venue"), 30, cuts, run);
 }
 
 /// A dialogue in progress.

@@ -99,7 +99,14 @@ impl BinanceSession {
         }
     }
 
+    /// Asks for the venue's time, at the end of a ban if there is one: each request during a ban
+    /// makes it longer.
     pub(super) fn ask_time(&mut self, now: Timestamp) {
+        let banned_until = self.limits.banned_until();
+        if self.venue_time(now) < banned_until {
+            self.time_at = self.own_time(banned_until);
+            return;
+        }
         self.time_at = now.plus(TIME_INTERVAL_NS);
         self.send_public(now, RequestKind::Time, cost::TIME, "time");
     }

@@ -81,9 +81,10 @@ impl RecentDeliveries {
         self.turns.get(&(place, topic)).copied().unwrap_or(0)
     }
 
-    /// Records a delivery. The older half is forgotten when there are too many.
+    /// Records a delivery. The older half is forgotten when there is no room for another topic.
     pub fn record(&mut self, place: u16, topic: u32, turn: u64) {
-        if self.turns.len() >= DELIVERIES_MAX {
+        let is_known = self.turns.contains_key(&(place, topic));
+        if !is_known && self.turns.len() >= DELIVERIES_MAX {
             let mut turns: Vec<u64> = self.turns.values().copied().collect();
             let (_, &mut middle, _) = turns.select_nth_unstable(DELIVERIES_MAX / 2);
             self.turns.retain(|_, turn| *turn > middle);
@@ -143,5 +144,20 @@ mod tests {
         assert_eq!((recent.last(0, count as u32), recent.last(1, count as u32 - 1)), (0, count - 1));
         recent.clear();
         assert_eq!(recent.held_bytes(), 0);
+    }
+
+    #[test]
+    fn a_repeated_delivery_needs_no_room_and_forgets_no_other() {
+        let mut recent = RecentDeliveries::default();
+        let count = DELIVERIES_MAX as u64;
+        for turn in 1..=count {
+            recent.record(1, turn as u32, turn);
+        }
+        // The topic that was delivered last, and the one that would be forgotten first.
+        for (topic, turn) in [(count, count + 1), (1, count + 2)] {
+            recent.record(1, topic as u32, turn);
+            assert_eq!(recent.last(1, topic as u32), turn);
+        }
+        assert!((2..count).all(|turn| recent.last(1, turn as u32) == turn));
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::timestamp::TimestampText;
@@ -16,9 +16,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::fix_fields;
-
-/// Long enough for a busy machine; only a failing test waits this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::patience::PATIENCE;
 
 pub trait FixStream: Read + Write + Send {}
 impl<T: Read + Write + Send> FixStream for T {}

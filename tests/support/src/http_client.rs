@@ -2,10 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
-/// Time limit for a response; a later one never comes.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::patience::PATIENCE;
 
 pub struct HttpClient {
     socket: BufReader<TcpStream>,

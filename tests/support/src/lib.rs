@@ -7,6 +7,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | [`patience`] | how long a test waits |
 //! | [`paths`] | the binary, the repository, a folder for files of tests |
 //! | [`temp_folder`] | a folder that a passing test removes |
 //! | [`service`], [`secured_service`] | the server as a child process, without and with logins |
@@ -35,6 +36,7 @@ pub mod loopback;
 pub mod nats_server;
 pub mod network_link;
 pub mod paths;
+pub mod patience;
 pub mod python;
 pub mod quickfix;
 pub mod raw_nats_client;

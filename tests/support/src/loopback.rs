@@ -1,12 +1,10 @@
 //! Clients at several addresses: every address of 127.0.0.0/8 is this machine.
 
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
-/// Long enough for a busy machine; only a failing test waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::patience::PATIENCE;
 
 /// Connects from 127.0.0.`last`.
 pub fn connect_from(last: u8, to: SocketAddr) -> TcpStream {

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use crate::service::ServiceProcess;
 
@@ -70,18 +71,18 @@ impl NetworkLink {
     }
 
     /// Returns status and body of a request to a service there, whether the link is cut or not. 0:
-    /// there was no response in so many seconds.
+    /// there was no response within `limit`, in whole seconds.
     pub fn ask(
         &self,
         service: &ServiceProcess,
         method: &str,
         path: &str,
         json: &str,
-        seconds: u32,
+        limit: Duration,
     ) -> (u16, String) {
         let url = format!("http://{}{path}", service.address());
         let mut curl = Command::new("curl");
-        curl.args(["--silent", "--max-time", &seconds.to_string(), "--write-out", "\n%{http_code}"]);
+        curl.args(["--silent", "--max-time", &limit.as_secs().to_string(), "--write-out", "\n%{http_code}"]);
         curl.args(["--request", method, "--header", "Content-Type: application/json"]);
         curl.args(["--data-binary", json, &url]);
         let output = self.beyond(&curl).output().expect("curl: apt install curl");

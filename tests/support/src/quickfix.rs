@@ -5,11 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use crate::paths;
-
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::patience::PATIENCE;
 
 /// Returns the binary of a source in `tests/quickfix`, compiled in some seconds.
 pub fn compile(source: &str) -> PathBuf {

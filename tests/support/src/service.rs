@@ -8,9 +8,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use crate::paths;
+use crate::patience::{PATIENCE, until};
 pub use crate::temp_folder::TestFolder;
 
 /// Small files, so that a start is fast; listeners on any free port.
@@ -36,9 +36,6 @@ const LIMITS_OFF: [&str; 4] = [
 
 /// Bytes of the log that are read at once.
 const LOG_PART_BYTES: usize = 1 << 16;
-
-/// Time limit for a line or a response: the test fails instead of waiting for ever.
-const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// Returns an empty data folder for one test.
 pub fn folder(name: &str) -> TestFolder {
@@ -159,13 +156,12 @@ impl ServiceProcess {
 
     /// Returns the next line; empty at the end.
     pub fn line(&mut self) -> String {
-        match self.out.get_mut().expect("no thread panics while it holds the lock").recv_timeout(SILENCE_MAX)
-        {
+        match self.out.get_mut().expect("no thread panics while it holds the lock").recv_timeout(PATIENCE) {
             Ok(line) => line,
             Err(RecvTimeoutError::Disconnected) => String::new(),
             Err(RecvTimeoutError::Timeout) => {
                 let _ = self.child.kill();
-                panic!("it printed nothing for {SILENCE_MAX:?}; its log: {}", self.log_text());
+                panic!("it printed nothing for {PATIENCE:?}; its log: {}", self.log_text());
             }
         }
     }
@@ -199,17 +195,13 @@ impl ServiceProcess {
             // After the name, which is in brackets: stopped, or ended.
             stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 'Z', 'X']))
         };
-        let late = Instant::now() + SILENCE_MAX;
-        while !fs::read_dir(&tasks).expect("it is there").all(is_stopped) {
-            assert!(Instant::now() < late, "it does not stop");
-            thread::sleep(Duration::from_millis(1));
-        }
+        until("it stops", || fs::read_dir(&tasks).expect("it is there").all(is_stopped));
     }
 
     /// Returns status and body of one request.
     pub fn ask(&self, request: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address()).expect("it listens");
-        stream.set_read_timeout(Some(SILENCE_MAX)).expect("a time");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
         let address = self.address();
         let head = format!(
             "{request} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

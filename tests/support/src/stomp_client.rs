@@ -4,14 +4,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// Time limit: nothing here takes long, so a test that takes this long hangs.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::patience::PATIENCE;
 
 pub trait StompStream: Read + Write + Send {}
 impl<T: Read + Write + Send> StompStream for T {}

@@ -8,7 +8,6 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use pitlane_protocols::remote::link::{
     FRAME_BYTES_MAX, FrameBuffer, LINK_VERSION, ServerFrame, StrategyFrame,
@@ -16,11 +15,9 @@ use pitlane_protocols::remote::link::{
 use pitlane_protocols::remote::strategy::{RemoteReply, RemoteRequest};
 
 use crate::nats_server::NatsBroker;
+use crate::patience::PATIENCE;
 use crate::service::ServiceProcess;
 use crate::temp_folder::TestFolder;
-
-/// Time limit for a frame: the test fails instead of waiting for ever.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// The link of a test.
 pub enum TestLink {
@@ -158,13 +155,13 @@ impl<T: Read + Write + Send> LinkSocket for T {}
 impl LinkClient {
     pub fn tcp(address: SocketAddr) -> LinkClient {
         let socket = TcpStream::connect(address).unwrap();
-        socket.set_read_timeout(Some(SILENCE_MAX)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         LinkClient::on(Box::new(socket.try_clone().unwrap()), Box::new(socket))
     }
 
     pub fn unix(path: &std::path::Path) -> LinkClient {
         let socket = UnixStream::connect(path).unwrap();
-        socket.set_read_timeout(Some(SILENCE_MAX)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         LinkClient::on(Box::new(socket.try_clone().unwrap()), Box::new(socket))
     }
 

@@ -10,6 +10,7 @@ use pitlane_testkit::fix_client::FixClient;
 use pitlane_testkit::http_client::Response;
 use pitlane_testkit::nats_server::NatsBroker;
 use pitlane_testkit::network_link::NetworkLink;
+use pitlane_testkit::patience::{self, PATIENCE};
 use pitlane_testkit::raw_nats_client::{RawNatsClient, guarded, password};
 use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 use pitlane_testkit::stomp_client::{StompClient, body, plain};
@@ -142,10 +143,9 @@ impl ClusterPair {
     }
 }
 
-pub(crate) fn until(mut holds: impl FnMut() -> bool) {
-    while !holds() {
-        std::thread::yield_now();
-    }
+#[track_caller]
+pub(crate) fn until(holds: impl FnMut() -> bool) {
+    patience::until("what this line waits for", holds);
 }
 
 pub(crate) fn get(service: &ServiceProcess, path: &str) -> Response {
@@ -359,7 +359,7 @@ fn a_partition_leaves_each_side_its_own_shards_and_pending_commands_apply_once()
     let broker = NatsBroker::start_at(&places[0], wire.own_address());
     let pair = ClusterPair::on(broker, places, Some(wire), "");
     let (a, wire) = (pair.at(0), pair.wire.as_ref().expect("it is laid"));
-    let b = |method: &str, path: &str, json: &str| wire.ask(pair.at(1), method, path, json, 20);
+    let b = |method: &str, path: &str, json: &str| wire.ask(pair.at(1), method, path, json, PATIENCE);
     let order_of = |security: u32, id: &str| {
         format!(
             r#"{{"securityId":{security},"side":"BUY","quantity":5,"limit":1.25,"tif":"GTC","intId":"{id}"}}"#

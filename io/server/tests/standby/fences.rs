@@ -6,11 +6,12 @@ use std::io::Write;
 use std::net::TcpStream;
 
 use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::patience::{PATIENCE, until};
 use pitlane_testkit::service::folder;
 
 use super::link_proxy::LinkProxy;
 use super::load::{OrderLoad, is_acknowledged, order};
-use super::pair::{OrderQuantities, PATIENCE, StandbyPair, until};
+use super::pair::{OrderQuantities, StandbyPair};
 
 #[test]
 fn a_leader_that_was_paused_acknowledges_nothing_more() {

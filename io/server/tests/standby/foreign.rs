@@ -4,13 +4,14 @@
 use pitlane_engine::index::index_u16;
 use pitlane_protocols::remote::strategy::RemoteRequest;
 use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::patience::until;
 use pitlane_testkit::raw_nats_client::{RawNatsClient, guarded, guarded_in_one_account, password};
 use pitlane_testkit::service::folder;
 use serde_json::Value;
 
 use super::limits::BrokerClient;
 use super::load::OrderLoad;
-use super::pair::{StandbyPair, get, look, until};
+use super::pair::{StandbyPair, get, look};
 
 const PREFIX: &str = "pitlane.pitlane.standby.pair.";
 const SECRET: &str = "standby.secret=known to the two of them";

@@ -6,11 +6,12 @@ use std::io::Write;
 use std::net::TcpStream;
 
 use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::patience::{PATIENCE, until};
 use pitlane_testkit::service::folder;
 
 use super::limits::BrokerClient;
 use super::load::{is_acknowledged, order};
-use super::pair::{PATIENCE, StandbyPair, until};
+use super::pair::StandbyPair;
 
 /// Storage of the broker, in bytes: enough for a new group, and its reserve for cancels.
 const ROOM: usize = 12 << 20;

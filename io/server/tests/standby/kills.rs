@@ -8,10 +8,11 @@ use pitlane_engine::index::index_usize;
 use pitlane_engine::rng::Rng;
 use pitlane_testkit::fix_client::{FixClient, ReceivedFix, now};
 use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::patience::until;
 use pitlane_testkit::service::folder;
 
 use super::load::OrderLoad;
-use super::pair::{StandbyPair, until};
+use super::pair::StandbyPair;
 
 /// Kills in the short form, and in the full form (`make faults`).
 const KILLS: u64 = 3;

@@ -5,16 +5,18 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use async_nats::ConnectOptions;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use futures_util::TryStreamExt;
 use pitlane_engine::index::{index_u8, index_u16};
 use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::patience::{PATIENCE, until};
 use pitlane_testkit::service::folder;
 use tokio::runtime::{Builder, Runtime};
 
-use super::pair::{StandbyPair, until};
+use super::pair::StandbyPair;
 
 const STREAM: &str = "PITLANE_PITLANE_STANDBY_pair";
 const PREFIX: &str = "pitlane.pitlane.standby.pair.";
@@ -31,8 +33,12 @@ pub(crate) struct BrokerClient {
 impl BrokerClient {
     pub(crate) fn new(broker: &NatsBroker) -> BrokerClient {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let context = async { jetstream::new(async_nats::connect(broker.url()).await.unwrap()) };
-        BrokerClient { context: runtime.block_on(context), runtime }
+        // By default the client waits five seconds, and the broker may be busy for longer.
+        let options = ConnectOptions::new().connection_timeout(PATIENCE);
+        let connected = async { options.connect(broker.url()).await.unwrap() };
+        let mut context = jetstream::new(runtime.block_on(connected));
+        context.set_timeout(PATIENCE);
+        BrokerClient { context, runtime }
     }
 
     fn stream(&self) -> Stream {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
-use super::pair::PATIENCE;
+use pitlane_testkit::patience::PATIENCE;
 
 /// A client that sends limit orders far from the market, which stay open.
 pub(crate) struct OrderLoad {

@@ -2,16 +2,12 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use pitlane_testkit::http_client::{HttpClient, Response};
+use pitlane_testkit::patience::until_ok;
 use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 use serde_json::Value;
 
-/// Time limit; a later result never comes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Time between two looks at what is waited for, so that the servers have the cores.
-const PAUSE: Duration = Duration::from_millis(5);
 /// Short, so that a take-over is fast; long enough for a busy machine.
 const LEASE: &str = "standby.lease_ms=1500";
 
@@ -119,16 +115,13 @@ impl StandbyPair {
     /// Waits until this server follows and has everything.
     pub(crate) fn follow(&self, at: usize) {
         let service = self.server(at);
-        let end = Instant::now() + PATIENCE;
-        loop {
+        until_ok("it follows", || {
             let (status, body) = service.ask("GET /health/ready");
             let state: Value = serde_json::from_str(&body).unwrap();
             let standby = &state["standby"];
-            if status == 503 && standby["stand"] == "FOLLOWING" && standby["complete"] == true {
-                break;
-            }
-            assert!(Instant::now() < end, "it follows: {body}");
-        }
+            let follows = status == 503 && standby["stand"] == "FOLLOWING" && standby["complete"] == true;
+            if follows { Ok(()) } else { Err(body) }
+        });
         assert_eq!(service.ask("GET /health/live").0, 200);
     }
 
@@ -170,12 +163,4 @@ pub(crate) fn look(service: &ServiceProcess, path: &str) -> Response {
     let mut client = HttpClient::new(TcpStream::connect(service.address()).unwrap());
     client.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", service.address()));
     client.receive(false)
-}
-
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(PAUSE);
-    }
 }

@@ -9,11 +9,12 @@ use std::process::Command;
 
 use pitlane_testkit::nats_server::NatsBroker;
 use pitlane_testkit::paths;
+use pitlane_testkit::patience::{PATIENCE, until};
 use pitlane_testkit::service::{TestFolder, folder};
 
 use super::limits::BrokerClient;
 use super::load::{is_acknowledged, order};
-use super::pair::{OrderQuantities, PATIENCE, StandbyPair, until};
+use super::pair::{OrderQuantities, StandbyPair};
 
 /// Orders before the data with which the broker returns, and after them.
 const BEFORE: usize = 20;

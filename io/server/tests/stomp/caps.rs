@@ -7,11 +7,11 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use pitlane_testkit::paths;
+use pitlane_testkit::patience::{PATIENCE, until};
 use pitlane_testkit::service::{ServiceProcess, folder};
-use pitlane_testkit::stomp_client::{PATIENCE, StompClient, plain};
+use pitlane_testkit::stomp_client::{StompClient, plain};
 use pitlane_testkit::web_socket::WebSocket;
 
 use super::scenarios::{instruments, silent};
@@ -71,13 +71,6 @@ fn shown(service: &ServiceProcess, subscriptions: u64, name: &str) -> Option<u64
     let row = list.split('{').find(|row| row.contains(&mark))?;
     let behind = row.split_once(&format!("\"{name}\":"))?.1;
     behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-}
-
-fn until(what: &str, mut come: impl FnMut() -> bool) {
-    let late = Instant::now() + PATIENCE;
-    while !come() {
-        assert!(Instant::now() < late, "waited in vain until {what}");
-    }
 }
 
 /// Reads the rest: the last frame has the reason.

@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use pitlane_testkit::paths;
+use pitlane_testkit::patience::PATIENCE;
 use pitlane_testkit::service::{ServiceProcess, folder};
-use pitlane_testkit::stomp_client::{PATIENCE, StompClient, body, header, plain};
+use pitlane_testkit::stomp_client::{StompClient, body, header, plain};
 use pitlane_testkit::web_socket::WebSocket;
 
 use super::sessions::{address, start};

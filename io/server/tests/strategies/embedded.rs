@@ -2,9 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::thread;
-use std::time::{Duration, Instant};
 
+use pitlane_testkit::patience;
 use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 use pitlane_testkit::stomp_client::{StompClient, body, plain};
 use serde_json::Value;
@@ -64,12 +63,8 @@ fn joined(mut body: &str) -> String {
 /// Repeats a check until it holds: the work of other threads takes time. A check that never holds
 /// ends the test.
 #[track_caller]
-pub(crate) fn until(mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_mins(2);
-    while !holds() {
-        assert!(Instant::now() < end, "the condition does not hold after two minutes");
-        thread::yield_now();
-    }
+pub(crate) fn until(holds: impl FnMut() -> bool) {
+    patience::until("what this line waits for", holds);
 }
 
 pub(crate) fn open_orders(service: &ServiceProcess, strategy: &str) -> usize {

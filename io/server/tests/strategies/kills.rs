@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pitlane_cluster::strategy_process::record::write_event;
 use pitlane_config::refdata;
@@ -26,6 +26,7 @@ use pitlane_journal::disk::Disk;
 use pitlane_journal::{EventReceivers, JournalSettings, JournalSetup, Level};
 use pitlane_protocols::remote;
 use pitlane_testkit::nats_server::{StrategyProcess, serve_over};
+use pitlane_testkit::patience::until;
 use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 use pitlane_testkit::strategy_link::TestLink;
 
@@ -43,8 +44,6 @@ const NAMES: [(&str, &str); 4] =
 /// one, all connections.
 const FIRST: [u64; 6] = [0, 4, 5, 2, 4, 5];
 const SHARDS: u8 = 2;
-/// Time limit; a later result never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Orders of one process that may have been in flight when it was killed.
 const UNDER_WAY_MAX: usize = 64;
 
@@ -92,14 +91,6 @@ fn reference(place: &TestFolder) -> String {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, format!("{}\n4,SCALPER,true\n", text.trim_end())).unwrap();
     format!("refdata.dir={}", to.display())
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::yield_now();
-    }
 }
 
 struct KillRun {

@@ -2,12 +2,12 @@
 //! too fast the newest are dropped.
 
 use std::future::Future;
-use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
 use pitlane_cluster::nats::link;
 use pitlane_config::{Config, NatsConfig};
 use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::patience::PATIENCE;
 use pitlane_testkit::service::folder;
 use tokio::task::unconstrained;
 
@@ -21,8 +21,7 @@ fn nats(url: String) -> NatsConfig {
 
 fn run<T>(what: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let bounded =
-        async { tokio::time::timeout(Duration::from_secs(60), what).await.expect("it comes to an end") };
+    let bounded = async { tokio::time::timeout(PATIENCE, what).await.expect("it comes to an end") };
     runtime.block_on(bounded)
 }
 

@@ -3,6 +3,7 @@
 
 use pitlane_testkit::fix_client::now;
 use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::patience::until;
 use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 
 use crate::market::{VenueAddress, await_connected, await_special_terms, client, fix, free_port, get, start};
@@ -27,9 +28,7 @@ fn start_member(data: &TestFolder, broker: &NatsBroker, member: &str, port: u16)
 }
 
 fn await_joined(member: &ServiceProcess) {
-    while get(member, "/rest/ext/cluster")[0]["state"] != "UP" {
-        std::thread::yield_now();
-    }
+    until("the member sees the other", || get(member, "/rest/ext/cluster")[0]["state"] == "UP");
 }
 
 #[test]

@@ -6,11 +6,12 @@
 //! it is there, and was sent once; only an order that never reached the venue is rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pitlane_engine::index::index_usize;
 use pitlane_engine::rng::Rng;
 use pitlane_testkit::fix_client::FixClient;
+use pitlane_testkit::patience::PATIENCE;
 use pitlane_testkit::service::{ServiceProcess, folder};
 use serde_json::Value;
 
@@ -20,10 +21,6 @@ use crate::venue::{self, field};
 /// Processes in the short form, and in the full form (`make faults`).
 const ROUNDS: u64 = 10;
 const ROUNDS_FULL: u64 = 100;
-
-/// Time for the last reports of the venue. Only a failing test waits this long: a venue that limits
-/// requests by the minute may have to be waited for twice.
-const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Price at which the venue trades; a buy below it rests there.
 const MARK: u64 = 200;
@@ -108,6 +105,7 @@ impl Books {
     /// in none of them, and one that ends is in both.
     pub(crate) fn settled(service: &ServiceProcess, sent: usize) -> Books {
         let list = |path: &str| get(service, path).as_array().expect("a list").clone();
+        // A venue that limits requests by the minute may have to be waited for twice.
         let late = Instant::now() + PATIENCE;
         loop {
             let orders = [list("/rest/execution/order"), list("/rest/ext/order/history")].concat();

@@ -215,9 +215,9 @@ impl SessionLayer {
             }
             match self.resend.next_step(&self.sequence) {
                 Some(ResendStep::Message { number }) => {
-                    let ours = self.stream.resend(self.resend.message(), number, now);
-                    self.counts.messages_out += 1;
-                    if !ours {
+                    if self.stream.resend(self.resend.message(), number, now) {
+                        self.counts.messages_out += 1;
+                    } else {
                         // The store returned something else than it was given. A gap fill is better
                         // than garbage.
                         self.send_gap_fill(now, number, number + 1);

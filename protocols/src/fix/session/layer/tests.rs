@@ -108,6 +108,26 @@ fn the_settings_bound_what_a_client_leaves_unread() {
 }
 
 #[test]
+fn a_damaged_message_of_the_store_is_resent_as_one_gap_fill_and_counted_once() {
+    let mut connection = Connection::logged_on();
+    let layer = &mut connection.layer;
+    let first = layer.sequence.next_sender();
+    assert!(layer.send_app(NOW, msg_type::EXECUTION_REPORT, |draft| draft.text(prefix::TEXT, b"sound")));
+    layer.sequence.store_message(b"8=FIX.4.4|damaged").unwrap();
+    assert!(layer.send_app(NOW, msg_type::EXECUTION_REPORT, |draft| draft.text(prefix::TEXT, b"sound")));
+    let (sent, before) = (layer.stream.unsent_bytes(), layer.counts.messages_out);
+    layer.begin_resend(NOW, first, first + 2);
+    let text = String::from_utf8(layer.stream.unsent()[sent..].to_vec()).unwrap().replace('\x01', "|");
+    let resent: Vec<&str> = text.split("8=FIX.4.4|").skip(1).collect();
+    assert_eq!(layer.counts.messages_out - before, resent.len() as u64);
+    for ((message, kind), number) in resent.iter().zip(["8", "4", "8"]).zip(first..) {
+        assert!(message.contains(&format!("|35={kind}|")), "{message}");
+        assert!(message.contains(&format!("|34={number}|43=Y|")), "{message}");
+    }
+    assert!(resent.len() == 3 && resent[1].contains(&format!("|123=Y|36={}|", first + 2)), "{resent:?}");
+}
+
+#[test]
 fn the_role_learns_what_happens_to_the_numbers() {
     let mut connection = Connection::logged_on();
     let reset = msg_type::SEQUENCE_RESET;
