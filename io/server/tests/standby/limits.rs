@@ -35,8 +35,8 @@ impl BrokerClient {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         // By default the client waits five seconds, and the broker may be busy for longer.
         let options = ConnectOptions::new().connection_timeout(PATIENCE);
-        let connected = async { options.connect(broker.url()).await.unwrap() };
-        let mut context = jetstream::new(runtime.block_on(connected));
+        let connected = async { jetstream::new(options.connect(broker.url()).await.unwrap()) };
+        let mut context = runtime.block_on(connected);
         context.set_timeout(PATIENCE);
         BrokerClient { context, runtime }
     }
@@ -108,6 +108,8 @@ fn a_folder_larger_than_a_window_is_sent_whole_and_of_removed_files_the_first_ar
     let broker = NatsBroker::start(&place);
     let broker_client = BrokerClient::new(&broker);
     let mut pair = StandbyPair::at(&place, &broker.url());
+    // The disk and the broker are busy for so long that a shorter lease could end.
+    pair.settings.push("standby.lease_ms=10000".into());
     // Far more messages, and more bytes, than are in flight at once.
     let data = |at: usize| place.join(format!("server-{at}"));
     let name = |n: usize| format!("notes/filler-{n:04}");
