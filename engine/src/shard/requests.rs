@@ -298,15 +298,12 @@ impl Shard {
 
     /// Ends an order that was modified to its filled quantity.
     pub(super) fn stopped_here(&mut self, slot: u32, out: &mut Outbox) {
-        let order = *self.orders.get(slot);
-        if let Some(replace) = self.orders.pending_replace(slot) {
-            self.orders.requests_mut(slot).replace = None;
-            self.orders.release_answered(slot);
+        // Fills may have overtaken a modification that asked for more, so credit is reserved for it.
+        if let Some(replace) = self.drop_replace(slot, out) {
             self.orders.rename(slot, &replace.id);
-            self.drop_special(slot, &replace);
         }
-        let left = order.leaves();
         let order = self.orders.get_mut(slot);
+        let left = order.leaves();
         order.base = Base::Filled;
         order.terms.qty = order.cum;
         self.emit_terms(slot, ExecType::Replaced, Reason::StopHere, out);

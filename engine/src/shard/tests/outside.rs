@@ -61,6 +61,27 @@ fn a_bust_releases_credit_and_reserves_it_for_the_reopened_quantity() {
     assert_eq!(credit_used(&bench), Money::ZERO);
 }
 
+/// The venue ends the order, since it has filled more than the modification asks for.
+#[test]
+fn a_modification_that_fills_have_overtaken_keeps_no_credit() {
+    let mut bench = Bench::new();
+    let limits = RiskLimits { credit: money("1000"), credit_currency: usd(), ..RiskLimits::default() };
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(3)), limits });
+    let (order, _) = bench.submit(outside("10"));
+    bench.report(order, filled(1, "4", "10"));
+    let before = credit_used(&bench);
+    bench.modify(order, Changes::default().with_qty(qty("7")).with_limit(price("30")));
+    assert_eq!(
+        credit_used(&bench).checked_sub(before),
+        Some(money("29.997")),
+        "3 for 30, no longer 6 for 10"
+    );
+    bench.report(order, filled(2, "4", "10"));
+    let events = bench.report(order, VenueReport::Canceled(Reason::VenueCancelled));
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Replaced, Status::Filled, qty("8"))));
+    assert_eq!(credit_used(&bench), money("80.008"), "only what it has bought");
+}
+
 fn filled_with_fee(exec: u128, q: &str, cum: &str, amount: &str, currency: &str) -> VenueReport {
     let fee = VenueFee { amount: money(amount), currency: Currency::parse(currency.as_bytes()).unwrap() };
     VenueReport::FilledWithFee { exec: ExecRef(exec), qty: qty(q), price: price("9"), cum: qty(cum), fee }
