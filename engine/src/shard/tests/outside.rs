@@ -267,6 +267,28 @@ fn a_reduce_only_order_is_cancelled_when_others_fill_first() {
 }
 
 #[test]
+fn a_reduce_only_order_is_cancelled_when_a_bust_or_a_correction_lowers_the_position() {
+    let corrected = VenueReport::Corrected { exec: ExecRef(2), qty: qty("1"), price: price("9") };
+    for amendment in [busted(2, 3, false), corrected] {
+        let mut bench = Bench::new();
+        let (bought, _) = bench.submit(outside("10"));
+        bench.report(bought, filled(1, "6", "9"));
+        bench.report(bought, filled(2, "4", "9"));
+        let id = bench.id();
+        let (strategy, account) = (StrategyId(0), AccountId(3));
+        bench.send(CommandKind::Close { id, strategy, account, security: OUTSIDE, qty: qty("7") });
+        let events = bench
+            .report(bought, VenueReport::Corrected { exec: ExecRef(1), qty: qty("5"), price: price("9") });
+        assert!(!reports(&events).iter().any(|(what, ..)| *what == ExecType::CancelPending), "nine are left");
+        let events = bench.report(bought, amendment);
+        assert!(
+            reports(&events).iter().any(|(what, ..)| *what == ExecType::CancelPending),
+            "less than seven are left: {events:?}"
+        );
+    }
+}
+
+#[test]
 fn a_missed_fill_has_the_price_that_makes_the_average_right() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
