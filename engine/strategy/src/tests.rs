@@ -1,6 +1,7 @@
 //! Strategies with real shards, on one thread and a clock of the test.
 
 mod examples;
+mod phases;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
