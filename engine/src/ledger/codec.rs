@@ -70,7 +70,7 @@ impl Ledger {
         }
     }
 
-    /// Returns whether every index is valid.
+    /// Returns whether every index is valid, and what was booked can be counted again.
     fn is_sound(&self, securities: usize) -> bool {
         let tables = [self.positions.len(), self.exposures.len(), self.numbers.len()];
         let cash = |at: u32| (at as usize) < self.cash.len();
@@ -86,5 +86,6 @@ impl Ledger {
             && self.cash.iter().all(|cash| (cash.contra as usize) < self.contras.len())
             && self.transactions.iter().all(|kept| cash(kept.cash))
             && self.transactions.iter().filter(|kept| kept.booking.security.is_some()).all(position)
+            && self.can_be_recounted()
     }
 }
