@@ -38,8 +38,8 @@ impl Runner {
         }
     }
 
-    /// Requests a phase for a strategy. The request goes through the shards, so it takes a while. It
-    /// continues from the request before it, also if that is not carried out yet.
+    /// Requests a phase for a strategy. The request goes through the shards, so it takes a while,
+    /// and continues from the request before it, also if that is not carried out yet.
     pub fn request_phase(
         &mut self,
         strategy: StrategyId,
