@@ -48,11 +48,14 @@ impl Ledger {
         }
     }
 
-    /// Returns whether [`Ledger::recount`] can count every transaction, as it can those that were
-    /// booked.
-    pub(super) fn can_be_recounted(&self) -> bool {
+    /// Returns whether a recount gives what was booked, transaction by transaction.
+    pub(super) fn agrees_with_recount(&self) -> bool {
         let mut balances = self.opening();
-        self.transactions.iter().all(|kept| balances.count(kept).is_some())
+        let is_same =
+            |kept: &KeptTransaction| balances.count(kept) == Some((kept.booking.position, kept.booking.cash));
+        self.transactions.iter().all(is_same)
+            && self.positions.iter().flatten().map(|held| &held.state).eq(balances.positions.iter().flatten())
+            && self.cash.iter().map(|cash| &cash.amount).eq(&balances.cash)
     }
 
     fn opening(&self) -> Balances {

@@ -179,7 +179,7 @@ fn what_is_booked_can_be_recounted_up_to_the_largest_rebate() {
         let deal = SecurityTransaction { commission, ..deal("1", "0") };
         ledger.book(Timestamp(1), &instrument(), at, &deal, false).unwrap();
     }
-    assert!(ledger.can_be_recounted() && ledger.is_balanced());
+    assert!(ledger.agrees_with_recount() && ledger.is_balanced());
     ledger.recount();
     assert_eq!(ledger.adjust_cash(0), None);
 }
