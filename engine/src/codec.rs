@@ -165,6 +165,10 @@ pub struct ByteReader<'a> {
     at: usize,
 }
 
+/// Largest value of a stored number that rises by one at a time: at a billion a second it takes 146
+/// years to get there.
+pub const COUNTER_MAX: i64 = i64::MAX / 2;
+
 impl<'a> ByteReader<'a> {
     pub fn new(bytes: &'a [u8]) -> ByteReader<'a> {
         ByteReader { bytes, at: 0 }
@@ -190,6 +194,13 @@ impl<'a> ByteReader<'a> {
             }
             None => Err(self.error(DecodeProblem::Short)),
         }
+    }
+
+    /// Decodes a number that rises by one at a time, see [`COUNTER_MAX`].
+    pub fn counter(&mut self) -> Result<u64, DecodeError> {
+        let count = u64::decode(self)?;
+        self.check(count <= COUNTER_MAX as u64, DecodeProblem::Value)?;
+        Ok(count)
     }
 
     pub fn left(&self) -> usize {

@@ -11,8 +11,8 @@ mod open_qty;
 mod recount;
 mod codec;
 
+use arithmetic::CountedTrade;
 pub use arithmetic::after;
-use arithmetic::apply_trade;
 pub use exposure::Exposure;
 pub use fees::FeeCharge;
 pub use open_qty::OpenQty;
@@ -23,7 +23,7 @@ use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
 use crate::index::{index_u16, index_u32};
-use crate::number::{ContractSize, Money, Notional, Price, Qty};
+use crate::number::{ContractSize, Money, Price, Qty};
 use crate::order::Order;
 use crate::pages::LargePages;
 use crate::prefetch::fetch;
@@ -352,16 +352,15 @@ impl Ledger {
         let local = instrument.local;
         let held = self.position(local, position);
         let (strategy, cash_at) = (held.strategy, held.cash);
-        let value = Notional::of(deal.price, deal.qty).money(instrument.size)?;
-        let state = apply_trade(&held.state, deal.qty, deal.price, instrument.size, value)?;
-        let cost = value.checked_add(deal.commission)?;
-        let cash = self.cash[cash_at as usize].amount.checked_sub(cost)?;
+        let trade = CountedTrade::new(deal.qty, deal.price, deal.commission, instrument.size)?;
+        let state = trade.position_after(&held.state)?;
+        let cash = trade.cash_after(self.cash[cash_at as usize].amount)?;
         let number = self.numbers[local as usize].checked_add(1)?;
         let mut change = 0;
         if let Some(at) = deal.exposure {
             let exposure = self.exposure_mut(local, at);
             let held = PositionState { qty: exposure.net, cost: exposure.cost, realized: exposure.gain };
-            let held = apply_trade(&held, deal.qty, deal.price, instrument.size, value)?;
+            let held = trade.position_after(&held)?;
             exposure.gain = held.realized.checked_sub(deal.commission)?;
             (exposure.net, exposure.cost) = (held.qty, held.cost);
             change = exposure.recount_credit(counts);
@@ -370,7 +369,7 @@ impl Ledger {
         self.numbers[local as usize] = number;
         let held = self.position_mut(local, position);
         (held.state, held.traded) = (state, true);
-        self.pay(cash_at, cash, cost);
+        self.pay(cash_at, cash, trade.cost);
         self.make_room();
         self.transactions.push_back(KeptTransaction {
             at: now,

@@ -415,9 +415,11 @@ impl RiskGuard {
     fn check_collar(&self, request: &RiskRequest<'_>) -> Result<(), Reason> {
         let bp = self.limits.price_collar_bp;
         let terms = request.terms;
-        // A modification that keeps its limit is not checked; one without a limit has none to
-        // change.
-        let kept = request.before.is_some_and(|before| before.limit == terms.limit);
+        // A modification that keeps its limit, and the stop price that a stop limit is compared
+        // with, is not checked; one without a limit has none to change.
+        let kept = request.before.is_some_and(|before| {
+            before.limit == terms.limit && (terms.kind != OrderKind::StopLimit || before.stop == terms.stop)
+        });
         if bp == 0 || terms.reduce_only || kept {
             return Ok(());
         }

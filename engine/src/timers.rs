@@ -104,6 +104,11 @@ impl Timers {
         self.heap.is_empty()
     }
 
+    /// Returns all entries, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Timed> {
+        self.heap.iter().map(|entry| &entry.what)
+    }
+
     /// Sweeps dates of ended orders, when there are many: a client that enters and cancels GTD
     /// orders all day must not fill the memory. `live` is the number of dates that matter.
     pub fn sweep(&mut self, live: usize, matters: impl Fn(OrderHandle) -> bool) {
@@ -133,7 +138,7 @@ impl Codec for Timers {
 
     fn decode(from: &mut ByteReader<'_>) -> Result<Timers, DecodeError> {
         let entries: Vec<TimerEntry> = Codec::decode(from)?;
-        let seq = Codec::decode(from)?;
+        let seq = from.counter()?;
         let sound = entries.is_sorted_by(|a, b| a > b) && entries.iter().all(|entry| entry.seq <= seq);
         from.check(sound, DecodeProblem::Contradiction)?;
         let dates = entries.iter().filter(|entry| matches!(entry.what, Timed::Date(_))).count();

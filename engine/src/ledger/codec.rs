@@ -46,7 +46,7 @@ impl Ledger {
         let kept: Vec<KeptTransaction> = Codec::decode(from)?;
         from.check(kept.len() <= ledger.transactions_max, DecodeProblem::Contradiction)?;
         ledger.transactions.extend(kept);
-        ledger.folded = Codec::decode(from)?;
+        ledger.folded = from.counter()?;
         let uuids: Vec<(Uuid, TransactionId)> = Codec::decode(from)?;
         from.check(uuids.len() <= UUIDS_MAX, DecodeProblem::Contradiction)?;
         ledger.uuid_line.extend(uuids.iter().map(|(uuid, _)| *uuid));
@@ -70,7 +70,7 @@ impl Ledger {
         }
     }
 
-    /// Returns whether every index is valid.
+    /// Returns whether every index is valid, and the balances are those of the transactions.
     fn is_sound(&self, securities: usize) -> bool {
         let tables = [self.positions.len(), self.exposures.len(), self.numbers.len()];
         let cash = |at: u32| (at as usize) < self.cash.len();
@@ -86,5 +86,6 @@ impl Ledger {
             && self.cash.iter().all(|cash| (cash.contra as usize) < self.contras.len())
             && self.transactions.iter().all(|kept| cash(kept.cash))
             && self.transactions.iter().filter(|kept| kept.booking.security.is_some()).all(position)
+            && self.agrees_with_recount()
     }
 }

@@ -1,35 +1,68 @@
 //! Recounts positions and cash from the opening balance and the kept transactions, and folds old
 //! transactions into that balance.
 
-use super::arithmetic::{after, change};
-use super::{FOLD_AHEAD, Ledger};
+use super::arithmetic::CountedTrade;
+use super::{FOLD_AHEAD, KeptTransaction, Ledger, Position};
 use crate::event::PositionState;
 use crate::index::index_u32;
 use crate::number::Money;
 use crate::prefetch::fetch;
 
+/// Positions, by security, and cash while kept transactions are counted again.
+struct Balances {
+    positions: Vec<Vec<PositionState>>,
+    cash: Vec<Money>,
+}
+
+impl Balances {
+    /// Counts a transaction, and returns its position and cash. Returns `None` if they cannot be
+    /// counted.
+    fn count(&mut self, kept: &KeptTransaction) -> Option<(PositionState, Money)> {
+        let booking = &kept.booking;
+        let cash = &mut self.cash[kept.cash as usize];
+        if booking.security.is_none() {
+            *cash = cash.checked_add(Money::from_raw(booking.price.raw()))?;
+            return Some((booking.position, *cash));
+        }
+        let trade = CountedTrade::new(booking.qty, booking.price, booking.commission, kept.size)?;
+        let held = &mut self.positions[kept.local as usize][kept.position as usize];
+        *held = trade.position_after(held)?;
+        *cash = trade.cash_after(*cash)?;
+        Some((*held, *cash))
+    }
+}
+
 impl Ledger {
     /// Recounts everything from the opening balance and the transactions kept.
     pub fn recount(&mut self) {
-        for position in self.positions.iter_mut().flatten() {
-            position.recount = position.opening;
-        }
-        for cash in &mut self.cash {
-            cash.recount = cash.opening;
-        }
+        let mut balances = self.opening();
         for kept in &mut self.transactions {
-            let booking = &mut kept.booking;
-            if booking.security.is_some() {
-                let position = &mut self.positions[kept.local as usize][kept.position as usize];
-                position.recount = after(&position.recount, booking.qty, booking.price, kept.size)
-                    .expect("what was counted once can be counted again");
-                booking.position = position.recount;
-            }
-            let cash = &mut self.cash[kept.cash as usize];
-            let change = change(booking, kept.size);
-            cash.recount =
-                cash.recount.checked_add(change).expect("what was counted once can be counted again");
-            booking.cash = cash.recount;
+            (kept.booking.position, kept.booking.cash) =
+                balances.count(kept).expect("what was counted once can be counted again");
+        }
+        for (held, recount) in self.positions.iter_mut().flatten().zip(balances.positions.iter().flatten()) {
+            held.recount = *recount;
+        }
+        for (cash, recount) in self.cash.iter_mut().zip(balances.cash) {
+            cash.recount = recount;
+        }
+    }
+
+    /// Returns whether a recount gives what was booked, transaction by transaction.
+    pub(super) fn agrees_with_recount(&self) -> bool {
+        let mut balances = self.opening();
+        let is_same =
+            |kept: &KeptTransaction| balances.count(kept) == Some((kept.booking.position, kept.booking.cash));
+        self.transactions.iter().all(is_same)
+            && self.positions.iter().flatten().map(|held| &held.state).eq(balances.positions.iter().flatten())
+            && self.cash.iter().map(|cash| &cash.amount).eq(&balances.cash)
+    }
+
+    fn opening(&self) -> Balances {
+        let of_security = |list: &Vec<Position>| list.iter().map(|held| held.opening).collect();
+        Balances {
+            positions: self.positions.iter().map(of_security).collect(),
+            cash: self.cash.iter().map(|cash| cash.opening).collect(),
         }
     }
 

@@ -169,3 +169,17 @@ fn credit_recounted_for_one_side_is_that_of_a_whole_recount() {
         }
     }
 }
+
+/// The negative of such a cost has no number, which a recount used to need.
+#[test]
+fn what_is_booked_can_be_recounted_up_to_the_largest_rebate() {
+    let mut ledger = Ledger::new(1, 4, LargePages::NONE);
+    let at = ledger.position_index(StrategyId(1), &instrument());
+    for commission in [money("0.5"), Money::from_raw(i64::MIN)] {
+        let deal = SecurityTransaction { commission, ..deal("1", "0") };
+        ledger.book(Timestamp(1), &instrument(), at, &deal, false).unwrap();
+    }
+    assert!(ledger.agrees_with_recount() && ledger.is_balanced());
+    ledger.recount();
+    assert_eq!(ledger.adjust_cash(0), None);
+}

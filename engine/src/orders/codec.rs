@@ -203,11 +203,14 @@ impl Orders {
         let mut orig_ids = Marks::new(self.orig_ids.len());
         let mut requests = Marks::new(self.requests.len());
         let mut executions = Marks::new(self.executions.len());
-        for order in self.slots.iter().filter(|order| !order.id.is_none()) {
+        let mut owners = vec![NIL; self.executions.len()];
+        for slot in (0..self.len()).filter(|&slot| self.in_use(slot)) {
+            let order = self.get(slot);
             orig_ids.claim_one(order.orig_id)?;
             requests.claim_one(order.requests)?;
             let next = |at: u32| self.executions[at as usize].next;
             executions.claim_list(order.execution, next)?;
+            self.entries(slot).for_each(|at| owners[at as usize] = slot);
         }
         self.executions_held = index_u32(executions.claimed);
         for &at in &self.orig_ids_free {
@@ -215,9 +218,14 @@ impl Orders {
         }
         requests.claim_list(self.requests_free, |at| self.requests[at as usize].next)?;
         executions.claim_list(self.executions_free, |at| self.executions[at as usize].next)?;
-        // An id of a correction leads to an execution, and no further.
+        // An id of a correction leads to an execution of its order, and no further.
         let is_root = |at: u32| self.executions.get(at as usize).is_some_and(|entry| entry.root == NIL);
-        if !self.executions.iter().all(|entry| entry.root == NIL || is_root(entry.root)) {
+        let is_sound = |(entry, owner): (&RecordedExecution, &u32)| {
+            let has_root = entry.root != NIL;
+            !entry.qty.is_negative()
+                && (!has_root || is_root(entry.root) && owners[entry.root as usize] == *owner)
+        };
+        if !self.executions.iter().zip(&owners).all(is_sound) {
             return None;
         }
         (orig_ids.all() && requests.all() && executions.all()).then_some(())

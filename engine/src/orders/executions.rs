@@ -39,7 +39,7 @@ impl Orders {
     }
 
     /// Returns the entries of an order, newest first.
-    fn entries(&self, slot: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn entries(&self, slot: u32) -> impl Iterator<Item = u32> + '_ {
         let place = |at: u32| (at != NIL).then_some(at);
         std::iter::successors(place(self.slots[slot as usize].execution), move |&at| {
             place(self.executions[at as usize].next)
@@ -58,6 +58,11 @@ impl Orders {
             NIL => Some(at),
             root => Some(root),
         }
+    }
+
+    /// Returns the quantity of all remembered executions of an order.
+    pub fn remembered_qty(&self, slot: u32) -> i128 {
+        self.entries(slot).map(|at| i128::from(self.executions[at as usize].qty.raw())).sum()
     }
 
     /// Returns whether a report with this id was received before.

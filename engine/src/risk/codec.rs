@@ -1,7 +1,7 @@
 //! Bytes of the guards.
 
 use super::{BudgetShare, RiskGuard};
-use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
+use crate::codec::{ByteReader, ByteSink, COUNTER_MAX, Codec, DecodeError, DecodeProblem};
 
 /// Half of the granted amount follows from the other fields.
 impl Codec for BudgetShare {
@@ -38,6 +38,7 @@ impl Codec for RiskGuard {
         guard.killed = Codec::decode(from)?;
         guard.restricted = Codec::decode(from)?;
         [guard.open_orders, guard.rate, guard.credit] = Codec::decode(from)?;
+        from.check((0..=COUNTER_MAX).contains(&guard.rate.used), DecodeProblem::Value)?;
         guard.credit_sum = Codec::decode(from)?;
         guard.second_ns = Codec::decode(from)?;
         guard.recent = Codec::decode(from)?;

@@ -87,6 +87,27 @@ fn a_stop_limit_is_collared_by_its_own_stop() {
 }
 
 #[test]
+fn a_modification_of_the_stop_price_alone_is_collared_for_a_stop_limit() {
+    let of_kind = |kind: OrderKind, limit: i64, stop: i64| Terms {
+        kind,
+        stop: Price::from_raw(stop),
+        stop_given: true,
+        ..terms(1, limit)
+    };
+    let modify = |before: &Terms, new: &Terms| {
+        let collar = RiskLimits { price_collar_bp: 10, ..RiskLimits::default() };
+        let request = RiskRequest { before: Some(before), ..request(new) };
+        guard(collar).check_limits(Timestamp(1), &request, &FLAT)
+    };
+    let stop_limit = |stop| of_kind(OrderKind::StopLimit, 2_000, stop);
+    assert_eq!(modify(&stop_limit(2_000), &stop_limit(1_999)), Ok(()));
+    assert_eq!(modify(&stop_limit(2_000), &stop_limit(1_990)), Err(Reason::PriceCollar));
+    assert_eq!(modify(&stop_limit(1_990), &stop_limit(1_990)), Ok(()), "neither price changes");
+    let stop = |stop| of_kind(OrderKind::Stop, 0, stop);
+    assert_eq!(modify(&stop(2_000), &stop(1_000)), Ok(()), "it has no limit to compare");
+}
+
+#[test]
 fn a_second_admits_a_limited_number_of_orders() {
     let mut guard = guard(RiskLimits { max_orders_per_s: 2, ..RiskLimits::default() });
     let order = terms(1, 1_000);

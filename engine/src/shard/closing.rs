@@ -194,8 +194,8 @@ impl Shard {
         }
     }
 
-    /// Checks after a fill whether reduce-only orders ask for more than the rest of the position.
-    /// If other orders have filled first, they are cancelled.
+    /// Checks after a fill of an order, or its bust or correction, whether reduce-only orders ask
+    /// for more than the rest of the position. Then they are cancelled.
     #[inline]
     pub(super) fn check_excess(&mut self, slot: u32) {
         let order = self.orders.get(slot);

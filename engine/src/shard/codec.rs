@@ -137,7 +137,7 @@ impl Shard {
         let own = ShardId::decode(from)? == id && u8::decode(from)? == shards;
         from.check(own, DecodeProblem::Contradiction)?;
         let setup_sum = u64::decode(from)?;
-        let applied = Codec::decode(from)?;
+        let applied = from.counter()?;
         let now = Codec::decode(from)?;
         let current = Codec::decode(from)?;
         let killed = Codec::decode(from)?;
@@ -220,7 +220,11 @@ impl Shard {
                 local => {
                     let places = (order.position as usize, order.exposure as usize);
                     let (positions, exposures) = (self.ledger.positions(local), self.ledger.exposures(local));
-                    refused || places.0 < positions.len() && places.1 < exposures.len()
+                    let security = self.directory.locals[local as usize].instrument.security;
+                    refused
+                        || positions.get(places.0).is_some_and(|held| held.strategy == order.terms.strategy)
+                            && exposures.get(places.1).is_some_and(|held| held.account == order.terms.account)
+                            && order.terms.security == security
                 }
             }
         };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use super::Shard;
-use crate::command::{BudgetKind, Scope};
+use crate::command::{BudgetKind, Scope, VenueReport};
 use crate::id::AccountId;
 use crate::index::index_u32;
 use crate::ledger::OpenQty;
@@ -14,6 +14,7 @@ use crate::number::{self, Money, Qty};
 use crate::order::{NIL, Order, Replace};
 use crate::settings::Delays;
 use crate::terms::{Terms, Tif};
+use crate::timers::Timed;
 
 /// By security, and within it by index, as in the ledger.
 #[derive(Default)]
@@ -22,6 +23,13 @@ struct Counted {
     exposures: Vec<Vec<(OpenQty, [i128; 2])>>,
     open: BTreeMap<Scope, i64>,
     dated: usize,
+}
+
+/// Reports of the simulated venue about an order that have not arrived.
+#[derive(Clone, Copy, Default)]
+struct InTransit {
+    filled: i128,
+    has_ended: bool,
 }
 
 /// A text if the invariant does not hold.
@@ -51,6 +59,7 @@ impl Shard {
             counted.positions.push(vec![Default::default(); self.ledger.positions(local).len()]);
             counted.exposures.push(vec![Default::default(); self.ledger.exposures(local).len()]);
         }
+        let in_transit = self.in_transit();
         for slot in 0..self.orders.len() {
             let order = self.orders.get(slot);
             if !self.orders.in_use(slot) || order.base.is_finished() {
@@ -59,7 +68,7 @@ impl Shard {
             if !self.orders.in_use(slot) {
                 continue;
             }
-            self.verify_order(slot, order)?;
+            self.verify_order(slot, order, in_transit.get(&slot))?;
             if !order.base.is_finished() {
                 self.count(slot, order, &mut counted).ok_or("open quantities cannot be counted")?;
             }
@@ -88,6 +97,26 @@ impl Shard {
             agree((scope, guard.share(BudgetKind::OpenOrders).used), (scope, open), "open orders")?;
         }
         Ok(())
+    }
+
+    /// Returns what is in transit from the simulated venue, by slot.
+    fn in_transit(&self) -> BTreeMap<u32, InTransit> {
+        let mut found: BTreeMap<u32, InTransit> = BTreeMap::new();
+        for timed in self.deadlines.timed() {
+            if let Timed::FromVenue { order, report } = timed
+                && let Some(slot) = self.orders.find(*order)
+            {
+                let sum = found.entry(slot).or_default();
+                if let VenueReport::Filled { qty, .. } = report {
+                    sum.filled += i128::from(qty.raw());
+                }
+                sum.has_ended |= matches!(
+                    report,
+                    VenueReport::Canceled(_) | VenueReport::Expired(_) | VenueReport::Rejected(_)
+                );
+            }
+        }
+        found
     }
 
     /// Checks that the credit in use follows from the account's positions and open orders alone.
@@ -124,7 +153,7 @@ impl Shard {
         index_u32(open.count())
     }
 
-    fn verify_order(&self, slot: u32, order: &Order) -> Consistency {
+    fn verify_order(&self, slot: u32, order: &Order, in_transit: Option<&InTransit>) -> Consistency {
         let finished = order.base.is_finished();
         agree(order.leaves().is_zero(), finished, "nothing is left exactly when an order has ended")?;
         holds(!order.cum.is_negative(), "what is filled is not below zero")?;
@@ -132,24 +161,43 @@ impl Shard {
         holds(!finished || self.orders.requests(slot).is_none(), "an ended order has no request left")?;
         holds(!order.reserved.is_negative(), "reserved credit is not below zero")?;
         holds(!finished || order.reserved.is_zero(), "no credit is reserved for an ended order")?;
+        holds(
+            self.orders.remembered_qty(slot) <= order.cum.raw().into(),
+            "executions are part of what is filled",
+        )?;
         if finished || order.local == NIL {
             return Ok(());
         }
+        self.verify_open_order(slot, order, in_transit)
+    }
+
+    fn verify_open_order(&self, slot: u32, order: &Order, in_transit: Option<&InTransit>) -> Consistency {
+        let local = &self.directory.locals[order.local as usize];
         let is_on_grid = |terms: &Terms| {
-            let grid = &self.directory.locals[order.local as usize].ticks;
-            (!terms.kind.has_limit() || grid.steps(terms.limit.raw()).is_some())
-                && (!terms.kind.has_stop() || grid.steps(terms.stop.raw()).is_some())
+            (!terms.kind.has_limit() || local.ticks.steps(terms.limit.raw()).is_some())
+                && (!terms.kind.has_stop() || local.ticks.steps(terms.stop.raw()).is_some())
         };
         holds(is_on_grid(&order.terms), "the prices of an open order are on the grid")?;
-        if !self.directory.is_simulated(order.local) {
-            return Ok(());
+        if let Some(replace) = self.orders.pending_replace(slot) {
+            holds(is_modification(&order.terms, &replace), "a replace keeps what no modification changes")?;
+            holds(is_on_grid(&replace.terms), "the prices of a pending replace are on the grid")?;
         }
-        // A replace to no more than the filled quantity ends the order, regardless of its other
-        // terms.
-        let replaced = self.orders.pending_replace(slot);
-        let is_sound = |replace: Replace| replace.terms.qty <= order.cum || is_on_grid(&replace.terms);
-        holds(replaced.is_none_or(is_sound), "the prices of a pending replace are on the grid")?;
-        if order.at_venue() && self.delays(order.local) == Delays::default() {
+        let (is_stop, is_here) = (self.venue.nodes().is_stop(slot), self.venue.remaining(slot).is_some());
+        agree(is_stop, order.waits_for_trigger(), "the shard holds the stops that wait")?;
+        let is_simulated = self.directory.is_simulated(order.local);
+        agree(order.outside(), !is_simulated, "an order is outside where its venue is")?;
+        holds(!is_here || is_simulated && order.at_venue(), "an order is where it was sent")?;
+        if let Some(remaining) = self.venue.remaining(slot) {
+            let InTransit { filled, has_ended } = in_transit.copied().unwrap_or_default();
+            holds(!has_ended, "an order that the venue has ended is not there")?;
+            // The report of a modification may be in transit.
+            let all = i128::from(remaining.raw()) + i128::from(order.cum.raw()) + filled;
+            let is_whole = |qty: Qty| i128::from(qty.raw()) == all;
+            let replaced = self.orders.pending_replace(slot).map(|replace| replace.terms.qty);
+            let is_sound = is_whole(order.terms.qty) || replaced.is_some_and(is_whole);
+            holds(is_sound, "the venue has what is left after the fills in transit")?;
+        }
+        if is_simulated && order.at_venue() && self.delays(order.local) == Delays::default() {
             agree(
                 self.venue.remaining(slot),
                 Some(order.leaves()),
@@ -181,4 +229,18 @@ impl Shard {
         counted.dated += (order.terms.tif == Tif::Gtd) as usize;
         Some(())
     }
+}
+
+/// Returns whether a pending replace is a modification of these terms: it keeps what belongs to the
+/// order itself, and the growth of the quantity is counted.
+fn is_modification(terms: &Terms, replace: &Replace) -> bool {
+    let new = &replace.terms;
+    let kept = |terms: &Terms| {
+        (terms.security, terms.strategy, terms.account, terms.side, terms.kind, terms.reduce_only)
+    };
+    let grown = new.qty.checked_sub(terms.qty).map(|grown| grown.max(Qty::ZERO));
+    kept(new) == kept(terms)
+        && new.qty.is_positive()
+        && grown == Some(replace.grown)
+        && !replace.reserved.is_negative()
 }

@@ -44,6 +44,11 @@ impl Deadlines {
         self.timers.pop(now)
     }
 
+    /// Returns all timers, in no order.
+    pub(super) fn timed(&self) -> impl Iterator<Item = &Timed> {
+        self.timers.iter()
+    }
+
     pub(super) fn push(&mut self, at: Timestamp, what: Timed) {
         self.timers.push(at, what);
     }

@@ -105,7 +105,10 @@ impl Shard {
             self.alert_order(Alert::ExecutionsFull, slot, Reason::None, out);
         }
         // A correction has no fee, so the fill keeps that which it had.
-        if !qty.is_zero() && !self.count_again(slot, &Fill { exec: exec_ref, qty, price, fee }, out) {
+        let is_counted =
+            qty.is_zero() || self.count_again(slot, &Fill { exec: exec_ref, qty, price, fee }, out);
+        self.check_excess(slot);
+        if !is_counted {
             return self.handle_overflow(slot, exec_ref, out);
         }
         self.orders.set_last_fill(slot, qty, price);

@@ -31,6 +31,12 @@ impl Shard {
         }
         match self.check_modify(slot, id, &terms, out) {
             Ok((credit, grown)) => {
+                let order = self.orders.get(slot);
+                let terms = match terms.qty <= order.cum {
+                    // The order ends; its other terms were not checked, and stay as they are.
+                    true => Terms { qty: terms.qty, special: terms.special, ..order.terms },
+                    false => terms,
+                };
                 if terms.special {
                     self.orders.special.request(slot, self.requests.special);
                 }
@@ -298,15 +304,12 @@ impl Shard {
 
     /// Ends an order that was modified to its filled quantity.
     pub(super) fn stopped_here(&mut self, slot: u32, out: &mut Outbox) {
-        let order = *self.orders.get(slot);
-        if let Some(replace) = self.orders.pending_replace(slot) {
-            self.orders.requests_mut(slot).replace = None;
-            self.orders.release_answered(slot);
+        // Fills may have overtaken a modification that reserves more credit.
+        if let Some(replace) = self.drop_replace(slot, out) {
             self.orders.rename(slot, &replace.id);
-            self.drop_special(slot, &replace);
         }
-        let left = order.leaves();
         let order = self.orders.get_mut(slot);
+        let left = order.leaves();
         order.base = Base::Filled;
         order.terms.qty = order.cum;
         self.emit_terms(slot, ExecType::Replaced, Reason::StopHere, out);

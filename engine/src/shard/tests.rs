@@ -5,6 +5,7 @@ mod book_orders;
 mod messages;
 mod calendar;
 mod credit;
+mod damage;
 mod depth;
 mod levels;
 mod regressions;

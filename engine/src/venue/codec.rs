@@ -3,7 +3,7 @@
 
 use super::book::{BookMode, FeedQueue, MarketState};
 use super::{BookSpec, BookWork, Venue};
-use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
+use crate::codec::{ByteReader, ByteSink, COUNTER_MAX, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::index::index_u32;
 use crate::order_nodes::{Node, NodePlace, Nodes};
 use crate::pages::LargePages;
@@ -78,7 +78,7 @@ impl Venue {
         let sound = Side::BOTH.into_iter().all(shown_is_sound)
             && detail.queues.iter().flatten().all(FeedQueue::is_sound)
             && sides.into_iter().all(|(ladder, levels)| levels.is_sound(ladder))
-            && detail.arrivals >= 0;
+            && (0..=COUNTER_MAX).contains(&detail.arrivals);
         from.check(sound, DecodeProblem::Contradiction)
     }
 

@@ -103,8 +103,10 @@ impl Venue {
         let (side, ticks) = (level.side as usize, level.price.raw() / tick);
         let rests = front.sides[side].front(&self.nodes, ticks).is_some();
         detail.levels[side].set(&front.sides[side], ticks, size, rests, &detail.spec);
-        // From now on the levels say what is ahead.
-        detail.queues[side] = None;
+        if !detail.levels[side].is_empty() {
+            // From now on the levels say what is ahead.
+            detail.queues[side] = None;
+        }
         front.mode.set(BookMode::QUOTED, detail.is_quoted());
     }
 

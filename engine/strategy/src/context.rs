@@ -17,11 +17,12 @@ use pitlane_engine::id::{AccountId, Currency, IntId, SecurityId, ShardId, Strate
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::{RefData, Security};
-use pitlane_engine::terms::{Changes, OrderKind, Side, Terms};
+use pitlane_engine::terms::{Changes, OrderKind, Side, Status, Terms};
 use pitlane_engine::time::Timestamp;
 
 /// Requests that may wait to be sent: more than a well-behaved strategy makes in one call, plus
-/// those that waited for room.
+/// those that waited for room. Only the cancels of all open orders may be more: one for each of
+/// them, so at most `OPEN_MAX`.
 pub const REQUESTS_MAX: usize = 512;
 /// Timers and bar series of one strategy: they are searched linearly.
 pub const TIMERS_MAX: usize = 64;
@@ -293,7 +294,7 @@ impl Context<'_> {
         self.book.push_request(StrategyRequest::Cancel { id: *id })
     }
 
-    /// Cancels all its orders that are open and not being cancelled, as far as there is room.
+    /// Cancels all its orders that are open and not being cancelled, however many requests wait.
     pub fn cancel_all(&mut self) {
         self.book.cancel_all();
     }
@@ -357,15 +358,14 @@ impl Context<'_> {
 impl StrategyState {
     pub(super) fn cancel_all(&mut self) {
         let StrategyState { orders, requests, .. } = self;
-        for order in orders.open() {
-            let is_asked = requests
-                .iter()
-                .any(|request| matches!(request, StrategyRequest::Cancel { id } if *id == order.id));
-            let is_pending = order.status == pitlane_engine::terms::Status::PendingCancel;
-            if !is_asked && !is_pending && requests.len() < REQUESTS_MAX {
-                requests.push_back(StrategyRequest::Cancel { id: order.id });
-            }
-        }
+        let asked: BTreeSet<IntId> = requests
+            .iter()
+            .filter_map(|request| if let StrategyRequest::Cancel { id } = request { Some(*id) } else { None })
+            .collect();
+        let is_left =
+            |order: &&OpenOrder| order.status != Status::PendingCancel && !asked.contains(&order.id);
+        let cancels = orders.open().iter().filter(is_left);
+        requests.extend(cancels.map(|order| StrategyRequest::Cancel { id: order.id }));
     }
 }
 
@@ -417,6 +417,24 @@ mod tests {
                 context.book.orders.submit(IntId::numbered(b's', number), &terms);
             }
             assert!(!context.book.orders.has_room());
+        });
+    }
+
+    #[test]
+    fn all_open_orders_can_be_cancelled_however_many_requests_wait() {
+        with(|context| {
+            for number in 0..OPEN_MAX as u64 {
+                context.book.orders.submit(IntId::numbered(b's', number), &Terms::default());
+            }
+            let first = context.open_orders()[0].id;
+            assert_eq!(context.cancel(&first), Ok(()));
+            while context.send_generic("a", b"1").is_ok() {}
+            for _ in 0..2 {
+                context.cancel_all();
+                let cancels = |request: &&StrategyRequest| matches!(request, StrategyRequest::Cancel { .. });
+                assert_eq!(context.book.requests.iter().filter(cancels).count(), OPEN_MAX, "each once");
+            }
+            assert_eq!(context.cancel(&first), Err(Reason::LaneFull));
         });
     }
 

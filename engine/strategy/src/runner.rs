@@ -15,6 +15,7 @@
 
 mod phases;
 
+use phases::ReportedPhase;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -77,8 +78,10 @@ pub struct Runner {
     pending_commands: PendingCommands,
     desk: Desk,
     hosts: Vec<StrategyHost>,
-    /// By host, by shard: the phase that a shard last reported.
-    phases: Vec<Vec<Option<StrategyPhase>>>,
+    /// By host, by shard.
+    phases: Vec<Vec<ReportedPhase>>,
+    /// By host: the phase that was requested last, until every shard has reported it.
+    requested: Vec<Option<StrategyPhase>>,
     /// By host: whether it has failed and not all shards know it yet.
     stopping: Vec<bool>,
     shared: SharedState,
@@ -139,7 +142,8 @@ impl Runner {
             port,
             pending_commands,
             desk: Desk::new(desk, numbers),
-            phases: vec![vec![None; shards as usize]; hosts.len()],
+            phases: vec![vec![ReportedPhase::default(); shards as usize]; hosts.len()],
+            requested: vec![None; hosts.len()],
             stopping: vec![false; hosts.len()],
             hosts,
             shared: SharedState { market: MarketCache::default(), reference, numbers, operation, guard },

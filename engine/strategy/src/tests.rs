@@ -1,6 +1,7 @@
 //! Strategies with real shards, on one thread and a clock of the test.
 
 mod examples;
+mod phases;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -357,6 +358,28 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
     // It is created again, without the reason of its failure.
     rig.transition_to(FIRST, StrategyPhase::Running);
     assert_eq!((rig.phase(FIRST), rig.runner.hosts()[0].reason()), (StrategyPhase::Running, None));
+}
+
+#[test]
+fn a_strategy_that_fails_with_many_open_orders_leaves_none_open() {
+    let make = script(|script, event, context| {
+        match event {
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
+            ScriptEvent::Tick if script.ticks <= 2 => {
+                for _ in 0..300 {
+                    context.limit(STOCK, Side::Buy, qty(1), price("9.90"))?;
+                }
+            }
+            ScriptEvent::Tick => return Err(Failure::new("no")),
+            _ => {}
+        }
+        Ok(())
+    });
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
+    for (ask, open) in [("10.02", 300), ("10.03", 600), ("10.04", 0)] {
+        rig.quote(STOCK, "10.00", ask);
+        assert_eq!(rig.runner.hosts()[0].book.orders.open().len(), open);
+    }
 }
 
 #[test]

@@ -223,7 +223,9 @@ impl Twin {
                 return Reason::MaxOrderValue;
             }
         }
-        let repriced = before.is_none_or(|before| terms.limit != before.limit);
+        let repriced = before.is_none_or(|before| {
+            terms.limit != before.limit || terms.kind == OrderKind::StopLimit && terms.stop != before.stop
+        });
         if limits.price_collar_bp > 0 && !terms.reduce_only && repriced {
             let reason = self.check_collar(terms, limits.price_collar_bp);
             if reason != Reason::None {

@@ -90,6 +90,10 @@ impl Twin {
         if reason != Reason::None {
             return self.refuse(order, id, RequestKind::Replace, reason);
         }
+        let terms = match stop_here {
+            true => Terms { qty: terms.qty, special: terms.special, ..o.terms },
+            false => terms,
+        };
         if !stop_here {
             self.asked.push((self.now, terms));
         }

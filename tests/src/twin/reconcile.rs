@@ -136,6 +136,7 @@ impl Twin {
         }
         self.count_again(order, qty.raw(), price.raw());
         self.fill_fee = None;
+        self.check_excess(order);
         let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
         let completes = !self.orders[order].is_over() && self.orders[order].leaves() <= 0;
         if completes {

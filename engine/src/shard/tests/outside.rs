@@ -61,6 +61,27 @@ fn a_bust_releases_credit_and_reserves_it_for_the_reopened_quantity() {
     assert_eq!(credit_used(&bench), Money::ZERO);
 }
 
+/// The venue ends the order, since it has filled more than the modification asks for.
+#[test]
+fn a_modification_that_fills_have_overtaken_keeps_no_credit() {
+    let mut bench = Bench::new();
+    let limits = RiskLimits { credit: money("1000"), credit_currency: usd(), ..RiskLimits::default() };
+    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(3)), limits });
+    let (order, _) = bench.submit(outside("10"));
+    bench.report(order, filled(1, "4", "10"));
+    let before = credit_used(&bench);
+    bench.modify(order, Changes::default().with_qty(qty("7")).with_limit(price("30")));
+    assert_eq!(
+        credit_used(&bench).checked_sub(before),
+        Some(money("29.997")),
+        "3 for 30, no longer 6 for 10"
+    );
+    bench.report(order, filled(2, "4", "10"));
+    let events = bench.report(order, VenueReport::Canceled(Reason::VenueCancelled));
+    assert_eq!(reports(&events).last(), Some(&(ExecType::Replaced, Status::Filled, qty("8"))));
+    assert_eq!(credit_used(&bench), money("80.008"), "only what it has bought");
+}
+
 fn filled_with_fee(exec: u128, q: &str, cum: &str, amount: &str, currency: &str) -> VenueReport {
     let fee = VenueFee { amount: money(amount), currency: Currency::parse(currency.as_bytes()).unwrap() };
     VenueReport::FilledWithFee { exec: ExecRef(exec), qty: qty(q), price: price("9"), cum: qty(cum), fee }
@@ -243,6 +264,28 @@ fn a_reduce_only_order_is_cancelled_when_others_fill_first() {
     assert!(instructions(&events).is_empty(), "eight are left: {events:?}");
     let events = bench.report(sale, filled(3, "1", "12"));
     assert!(reports(&events).iter().any(|(what, ..)| *what == ExecType::CancelPending), "{events:?}");
+}
+
+#[test]
+fn a_reduce_only_order_is_cancelled_when_a_bust_or_a_correction_lowers_the_position() {
+    let corrected = VenueReport::Corrected { exec: ExecRef(2), qty: qty("1"), price: price("9") };
+    for amendment in [busted(2, 3, false), corrected] {
+        let mut bench = Bench::new();
+        let (bought, _) = bench.submit(outside("10"));
+        bench.report(bought, filled(1, "6", "9"));
+        bench.report(bought, filled(2, "4", "9"));
+        let id = bench.id();
+        let (strategy, account) = (StrategyId(0), AccountId(3));
+        bench.send(CommandKind::Close { id, strategy, account, security: OUTSIDE, qty: qty("7") });
+        let events = bench
+            .report(bought, VenueReport::Corrected { exec: ExecRef(1), qty: qty("5"), price: price("9") });
+        assert!(!reports(&events).iter().any(|(what, ..)| *what == ExecType::CancelPending), "nine are left");
+        let events = bench.report(bought, amendment);
+        assert!(
+            reports(&events).iter().any(|(what, ..)| *what == ExecType::CancelPending),
+            "less than seven are left: {events:?}"
+        );
+    }
 }
 
 #[test]

@@ -123,6 +123,18 @@ fn the_first_order_at_a_price_joins_behind_the_level_again() {
 }
 
 #[test]
+fn the_end_of_a_level_that_was_never_shown_leaves_the_queue_of_the_quote() {
+    for fill_model in QUEUES {
+        let mut bench = model(fill_model);
+        bench.quote(100, 50, 105, 50);
+        bench.limit(1, Buy, 5, 100);
+        bench.level(Buy, 99, 0);
+        bench.level(Buy, 100, 0);
+        assert_eq!(bench.traded_before_a_fill(100), 50, "{fill_model:?}");
+    }
+}
+
+#[test]
 fn levels_between_two_ticks_or_of_another_book_are_ignored() {
     let mut bench = bench();
     let level = |price| FeedLevel { side: Buy, price, size: qty(7), at: Timestamp(1) };
