@@ -303,6 +303,32 @@ mod tests {
     }
 
     #[test]
+    fn each_listener_receives_its_own_classes_and_one_that_unregisters_leaves_the_others() {
+        let mut dispatcher = Dispatcher::default();
+        let tick = DispatchedEvent::Tick(&Tick::default());
+        let log = DispatchedEvent::Log { level: "WARN", text: "look" };
+        let mut listen = |classes: &[EventClass]| {
+            let (received, listener) = count();
+            (received, dispatcher.register(classes, listener).unwrap())
+        };
+        // A class that is named twice counts once.
+        let (first, _) = listen(&[EventClass::MarketData, EventClass::MarketData]);
+        let (second, _) = listen(&[EventClass::MarketData]);
+        let (third, registration) = listen(&[EventClass::Log]);
+        let received = |dispatcher: &mut Dispatcher| {
+            for message in [&tick, &tick, &log] {
+                dispatcher.dispatch(Timestamp(1), message);
+            }
+            [&first, &second, &third].map(|count| count.swap(0, Ordering::Relaxed))
+        };
+        assert!(dispatcher.wants(EventClass::MarketData) && dispatcher.wants(EventClass::Log));
+        assert_eq!(received(&mut dispatcher), [2, 2, 1]);
+        assert!(dispatcher.unregister(registration));
+        assert!(dispatcher.wants(EventClass::MarketData) && !dispatcher.wants(EventClass::Log));
+        assert_eq!(received(&mut dispatcher), [2, 2, 0]);
+    }
+
+    #[test]
     fn the_number_of_listeners_is_bounded() {
         let mut dispatcher = Dispatcher::default();
         for _ in 0..LISTENERS_MAX {

@@ -224,14 +224,14 @@ impl StrategyHost {
         fired
     }
 
-    /// Calls the strategy under its guard. Returns false if it has failed, now or before.
+    /// Calls the strategy under its guard. Returns false if there is none or it has failed.
     #[inline]
     fn call(
         &mut self,
         environment: &mut HostEnvironment<'_>,
         call: impl FnOnce(&mut dyn Strategy, &mut Context<'_>) -> Result<(), Failure>,
     ) -> bool {
-        let Some(strategy) = self.strategy.as_deref_mut() else { return self.phase == StrategyPhase::Exit };
+        let Some(strategy) = self.strategy.as_deref_mut() else { return false };
         let HostEnvironment { now, operation, market, reference, ref mut numbers, guard } = *environment;
         let (phase, book) = (self.phase, &mut self.book);
         let mut context = Context { now, phase, operation, book, market, reference, numbers };

@@ -134,8 +134,13 @@ mod tests {
         assert_eq!(path(Init, Running), Ok(vec![Prefeed, Start, Running]));
         assert_eq!(path(Stop, Running), Ok(vec![Init, Prefeed, Start, Running]));
         assert_eq!(path(Exit, Init), Ok(vec![Init]));
-        assert_eq!(path(Running, Exit), Ok(vec![Stop, Exit]));
-        assert_eq!(path(Running, Init), Err(WrongPhase { from: Running, to: Init }));
+        for from in [Init, Prefeed, Start, Running] {
+            assert_eq!(path(from, Stop), Ok(vec![Stop]), "{from:?}");
+            assert_eq!(path(from, Exit), Ok(vec![Stop, Exit]), "{from:?}");
+        }
+        let wrong = WrongPhase { from: Running, to: Init };
+        assert_eq!(path(Running, Init), Err(wrong));
+        assert_eq!(wrong.to_string(), "there is no path from Running to Init");
         assert_eq!(path(Exit, Stop), Err(WrongPhase { from: Exit, to: Stop }));
     }
 }

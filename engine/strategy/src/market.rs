@@ -106,6 +106,7 @@ mod tests {
         assert!(!market.follow(one, 1, true), "once is enough");
         assert!(market.follow(two, 1, true));
         assert_eq!(market.tick(one), None);
+        assert_eq!(market.tick_mut(one).map(|tick| tick.security), Some(one), "it can be filled in");
         let tick = Tick { security: one, at: Timestamp(5), ..Tick::default() };
         let place = market.put(&tick).unwrap();
         assert_eq!(

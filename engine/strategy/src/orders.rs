@@ -136,3 +136,52 @@ fn of_terms(id: IntId, order: OrderHandle, terms: &Terms) -> OpenOrder {
     let Terms { security, side, qty, limit, stop, .. } = *terms;
     OpenOrder { id, order, security, side, qty, cum_qty: Qty::ZERO, limit, stop, status: Status::PendingNew }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pitlane_engine::id::{ShardId, Source};
+    use pitlane_engine::sender::SenderId;
+
+    const NAMED: fn() -> IntId = || IntId::numbered(b's', 1);
+
+    fn terms_event(what: ExecType, status: Status, qty: i64) -> OrderTerms {
+        OrderTerms {
+            order: OrderHandle::new(ShardId(0), 1, 5),
+            id: NAMED(),
+            orig_id: IntId::NONE,
+            source: Source::default(),
+            what,
+            status,
+            reason: Reason::None,
+            sender: SenderId::NONE,
+            terms: Terms { qty: Qty::from_raw(qty), security: SecurityId(7), ..Terms::default() },
+        }
+    }
+
+    #[test]
+    fn terms_of_an_unknown_order_add_it_if_they_are_its_first() {
+        let cases = [(ExecType::Entered, 1), (ExecType::Snapshot, 1), (ExecType::Replaced, 0)];
+        for (what, count) in cases {
+            let mut orders = OpenOrders::default();
+            let event = terms_event(what, Status::New, 10);
+            orders.handle_terms(NAMED(), &event);
+            assert_eq!(orders.open().len(), count, "{what:?}");
+            let expected = OpenOrder { status: Status::New, ..of_terms(NAMED(), event.order, &event.terms) };
+            assert!(orders.open().iter().all(|order| *order == expected), "{what:?}");
+        }
+    }
+
+    #[test]
+    fn new_terms_keep_what_is_filled_and_an_end_removes_the_order() {
+        let mut orders = OpenOrders::default();
+        orders.submit(NAMED(), &terms_event(ExecType::Entered, Status::PendingNew, 10).terms);
+        orders.open[0].cum_qty = Qty::from_raw(4);
+        orders.handle_terms(NAMED(), &terms_event(ExecType::Replaced, Status::PartiallyFilled, 20));
+        let order = orders.find(&NAMED()).unwrap();
+        assert_eq!((order.qty.raw(), order.cum_qty.raw(), order.leaves_qty().raw()), (20, 4, 16));
+        assert_eq!(order.status, Status::PartiallyFilled);
+        orders.handle_terms(NAMED(), &terms_event(ExecType::Rejected, Status::Rejected, 20));
+        assert_eq!(orders.open(), []);
+    }
+}

@@ -162,3 +162,33 @@ impl Parameters {
 fn bad(name: &str, problem: String) -> BadParameter {
     BadParameter { name: name.to_string(), problem }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters(texts: &[(&str, &str)]) -> Parameters {
+        Parameters::new(texts.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect())
+    }
+
+    #[test]
+    fn a_text_is_a_price_or_a_flag_or_an_error_that_names_it() {
+        let given = parameters(&[("limit", "10.5"), ("zero", "0"), ("on", "true"), ("off", "false")]);
+        assert_eq!(given.price("limit"), Ok(Price::parse(b"10.5").unwrap()));
+        assert_eq!((given.flag("on"), given.flag("off")), (Ok(true), Ok(false)));
+        let faults = [
+            (given.price("zero").err(), "zero: it must be a price above zero"),
+            (given.price("on").err(), "on: it must be a price above zero"),
+            (given.flag("limit").err(), "limit: it must be true or false"),
+            (given.flag("other").err(), "other: it is missing"),
+            (given.only(&[]).err(), "limit: this kind has no parameters"),
+            (
+                given.only(&["limit", "on", "off"]).err(),
+                "zero: there is no such parameter; there are limit, on, off",
+            ),
+        ];
+        for (fault, text) in faults {
+            assert_eq!(fault.unwrap().to_string(), text);
+        }
+    }
+}

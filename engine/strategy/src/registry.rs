@@ -223,6 +223,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+    use crate::testing::TestMarket;
 
     struct Idle;
 
@@ -247,6 +248,8 @@ mod tests {
     fn declared_parameters_have_defaults_and_no_other_name_is_accepted() {
         let registry = Registry::new().with::<Idle>();
         let kind = registry.find("idle").unwrap();
+        assert_eq!((registry.kinds().len(), kind.name()), (1, "idle"));
+        assert_eq!(kind.parameters(), Some(Idle::PARAMETERS));
         let fault = |texts: &[(&str, &str)]| {
             kind.make(&[], &parameters(texts)).err().map(|bad| (bad.name, bad.problem))
         };
@@ -271,6 +274,7 @@ mod tests {
         }
         let longest = "x".repeat(KIND_NAME_BYTES_MAX);
         assert_eq!(Registry::new().add(longest, |_, _| Ok(Idle)).check(), Ok(()));
+        assert_eq!(Registry::new().add("idle", |_, _| Ok(Idle)).kinds()[0].parameters(), None);
     }
 
     #[test]
@@ -286,10 +290,12 @@ mod tests {
         });
         let make = registry.find("idle").unwrap().make(&[], &Parameters::default()).ok().unwrap();
         assert_eq!(calls.load(Ordering::Relaxed), 1);
-        make();
+        let mut market = TestMarket::from_factory(make);
         assert_eq!(calls.load(Ordering::Relaxed), 2);
-        let failing = make();
+        assert_eq!((market.phase(), market.failure()), (StrategyPhase::Running, None));
+        market.set_phase(StrategyPhase::Stop);
+        market.set_phase(StrategyPhase::Running);
         assert_eq!(calls.load(Ordering::Relaxed), 3);
-        drop(failing);
+        assert_eq!((market.phase(), market.failure()), (StrategyPhase::Stop, Some("qty: it is gone")));
     }
 }

@@ -354,6 +354,53 @@ mod tests {
         assert!(market.open_orders().is_empty(), "a stop cancels the quotes");
     }
 
+    /// Bids for single shares at 9.90, and answers events of others with the same.
+    struct ManyBids;
+
+    impl Strategy for ManyBids {
+        fn on_phase(&mut self, phase: StrategyPhase, context: &mut Context<'_>) -> Result<(), Failure> {
+            if phase == StrategyPhase::Running {
+                context.subscribe(STOCK)?;
+                for _ in 0..100 {
+                    context.limit(STOCK, Side::Buy, Qty::whole(1).unwrap(), price("9.90"))?;
+                }
+            }
+            Ok(())
+        }
+
+        fn on_generic(&mut self, name: &str, body: &[u8], context: &mut Context<'_>) -> Result<(), Failure> {
+            Ok(context.send_generic(name, body)?)
+        }
+    }
+
+    #[test]
+    fn a_call_returns_when_the_venue_has_filled_everything() {
+        let mut market = TestMarket::new(|| ManyBids);
+        assert_eq!(market.take_orders().len(), 100);
+        market.trade("9.80");
+        assert_eq!((market.take_fills().len(), market.open_orders().len()), (100, 0));
+    }
+
+    #[test]
+    fn a_trade_is_one_second_after_the_last_price_between_quotes_of_one_cent() {
+        let mut market = TestMarket::new(|| ManyBids);
+        assert_eq!(market.now(), START);
+        market.trade("9.95");
+        market.trade("9.97");
+        assert_eq!(market.now(), START.plus(2 * NS_PER_S));
+        let tick = market.runner.market().tick(STOCK).unwrap();
+        assert_eq!([tick.bid, tick.last, tick.ask].map(|price| price.to_string()), ["9.96", "9.97", "9.98"]);
+    }
+
+    #[test]
+    fn an_event_of_another_strategy_is_handled() {
+        let mut market = TestMarket::new(|| ManyBids);
+        market.take_requests();
+        market.send_generic("spread", b"7");
+        let (name, body) = ("spread".into(), Box::from(*b"7"));
+        assert_eq!(market.take_requests(), [StrategyRequest::Generic { name, body }]);
+    }
+
     #[test]
     fn wrong_parameters_are_reported() {
         let bad = TestMarket::with::<MarketMaker>(&[("qtty", "10")]).err();

@@ -1,5 +1,7 @@
 //! Strategies with real shards, on one thread and a clock of the test.
 
+mod calls;
+mod senders;
 mod examples;
 mod phases;
 

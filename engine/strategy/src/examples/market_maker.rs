@@ -9,7 +9,6 @@
 //! | `loss_max` | realised loss in a security at which it gives up; 0: never |
 
 use super::super::context::Context;
-use super::super::orders::{Refused, StrategyRequestKind};
 use super::super::parameters::{BadParameter, FromParameters, Parameter, Parameters};
 use super::super::{Failure, Strategy};
 use pitlane_engine::command::StrategyPhase;
@@ -54,7 +53,7 @@ struct MarketMakerSettings {
     loss_max: Money,
 }
 
-/// See the module.
+/// See the module. A refused request is no problem: the next tick sends or moves the quote again.
 #[derive(Debug)]
 pub struct MarketMaker {
     settings: MarketMakerSettings,
@@ -119,15 +118,6 @@ impl Strategy for MarketMaker {
     ) -> Result<(), Failure> {
         if report.status.is_finished() {
             self.forget(id);
-        }
-        Ok(())
-    }
-
-    /// A quote that ended while it was being moved is no problem; the next tick sends
-    /// another.
-    fn on_refused(&mut self, refused: &Refused, _: &mut Context<'_>) -> Result<(), Failure> {
-        if refused.request == StrategyRequestKind::Submit {
-            self.forget(&refused.id);
         }
         Ok(())
     }

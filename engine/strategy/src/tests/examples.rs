@@ -1,6 +1,9 @@
 //! The example strategies on a moving market.
 
 use super::*;
+use crate::bars::BarMaker;
+use crate::examples::{MarketMaker, MovingAverage};
+use crate::testing::TestMarket;
 
 fn example(kind: &str, texts: &[(&str, &str)]) -> StrategyFactory {
     let texts: BTreeMap<String, String> = texts.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
@@ -76,4 +79,63 @@ fn the_market_maker_gives_up_at_its_loss() {
     let host = &rig.runner.hosts()[0];
     let reason = host.reason().map(|reason| reason.to_string()).unwrap_or_default();
     assert!(host.phase() == StrategyPhase::Stop && reason.contains("loss_max"), "{host:?}");
+}
+
+#[test]
+fn the_market_maker_needs_a_position_of_one_quote_or_more() {
+    for (position_max, fault) in [("9", Some("position_max")), ("10", None), ("11", None)] {
+        let texts = [("qty", "10"), ("position_max", position_max)];
+        let found = TestMarket::with::<MarketMaker>(&texts).err().map(|bad| bad.name);
+        assert_eq!(found.as_deref(), fault, "{position_max}");
+    }
+}
+
+#[test]
+fn the_market_maker_quotes_around_two_prices_and_only_while_it_runs() {
+    let mut rig = RunnerRig::new(vec![host(FIRST, example("market-maker", &[]))], Operation::Simulation);
+    rig.transition_to(FIRST, StrategyPhase::Prefeed);
+    rig.quote(STOCK, "10.00", "10.02");
+    assert_eq!(rig.phase(FIRST), StrategyPhase::Prefeed);
+    rig.transition_to(FIRST, StrategyPhase::Running);
+    let open = |rig: &RunnerRig| rig.runner.hosts()[0].book.orders.open().len();
+    let quote = Quote { bid: price("10.00"), bid_size: qty(1), at: rig.now.plus(1), ..Quote::default() };
+    rig.send(STOCK, CommandKind::Quote { security: STOCK, quote });
+    let quote = Quote { ask: price("10.00"), ask_size: qty(1), at: rig.now.plus(2), ..Quote::default() };
+    rig.send(STOCK, CommandKind::Quote { security: STOCK, quote });
+    assert_eq!(open(&rig), 0);
+    rig.quote(STOCK, "10.00", "10.02");
+    assert_eq!(open(&rig), 2);
+}
+
+#[test]
+fn the_moving_average_trades_at_a_cross_and_only_while_it_runs() {
+    let texts = [("fast", "1"), ("slow", "2"), ("bar_s", "0"), ("qty", "10")];
+    let mut market = TestMarket::with::<MovingAverage>(&texts).unwrap();
+    for (at, held) in [("10.00", 0), ("10.10", 10), ("10.20", 10), ("10.05", 0), ("10.00", 0), ("10.30", 10)]
+    {
+        market.trade(at);
+        assert_eq!(market.position().qty, qty(held), "{at}");
+    }
+    let make = example("moving-average-cross", &texts);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::Simulation);
+    rig.transition_to(FIRST, StrategyPhase::Prefeed);
+    for at in ["10.00", "10.10", "10.00"] {
+        rig.trade(STOCK, price(at));
+        assert_eq!(rig.phase(FIRST), StrategyPhase::Prefeed);
+    }
+}
+
+#[test]
+fn the_moving_average_reads_bars_of_its_seconds_and_stops_if_it_is_rejected() {
+    let make = example("moving-average-cross", &[("bar_s", "30")]);
+    let rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let intervals = rig.runner.hosts()[0].book.bars.iter().map(BarMaker::interval_ns);
+    assert_eq!(intervals.collect::<Vec<_>>(), [30 * NS_PER_S]);
+    // Half a share is no whole lot.
+    let texts = [("fast", "1"), ("slow", "2"), ("bar_s", "0"), ("qty", "0.5")];
+    let mut market = TestMarket::with::<MovingAverage>(&texts).unwrap();
+    market.trade("10.00");
+    market.trade("10.10");
+    assert!(market.failure().unwrap_or_default().contains("was rejected"), "{:?}", market.failure());
+    assert_eq!(market.phase(), StrategyPhase::Stop);
 }
