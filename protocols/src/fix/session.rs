@@ -53,6 +53,8 @@ mod sequence;
 mod settings;
 mod state;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod venue_reports;
 

@@ -96,8 +96,8 @@ impl Resend {
             self.stop();
             return None;
         };
-        // Until the next step the rest waits as an empty run with deferred messages.
-        (self.deferred, self.run) = (Some(number + 1), Some((number + 1, number)));
+        // Until the next step the rest waits as an empty run with deferred messages behind it.
+        self.run = Some((number + 1, number));
         Some(ResendStep::Deferred)
     }
 
@@ -147,6 +147,7 @@ pub(super) fn requested_range(message: &FixMessage) -> Result<(u64, u64), FieldF
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fix::fields::tests::check;
     use crate::fix::store::MemoryStore;
 
     #[test]
@@ -160,7 +161,61 @@ mod tests {
             assert!(!resend.is_flood(now, (other as u64, 9)));
         }
         assert!(resend.is_flood(now, (1_000, 9)), "too many within the time");
+        assert!(resend.is_flood(now.plus(WINDOW_NS), (1_002, 9)), "which is not over yet");
         assert!(!resend.is_flood(now.plus(WINDOW_NS + 1), (1_001, 9)), "which is over");
+    }
+
+    #[test]
+    fn another_message_between_them_makes_equal_resend_requests_new() {
+        let mut resend = Resend::default();
+        for round in 0..4 {
+            for _ in 0..SAME_REQUESTS_MAX {
+                assert!(!resend.is_flood(Timestamp(1), (1, 9)), "{round}");
+            }
+            resend.handle_other_message();
+        }
+    }
+
+    #[test]
+    fn the_range_of_a_resend_request_is_checked() {
+        use SessionRejectReason::{IncorrectFormat, RequiredTagMissing, ValueIncorrect};
+        for (fields, expected) in [
+            ("7=1|16=0|", Ok((1, 0))),
+            ("7=3|16=3|", Ok((3, 3))),
+            ("7=3|16=9|", Ok((3, 9))),
+            ("7=3|16=2|", Err((ValueIncorrect, 16))),
+            ("7=0|16=2|", Err((ValueIncorrect, 7))),
+            ("16=2|", Err((RequiredTagMissing, 7))),
+            ("7=2|", Err((RequiredTagMissing, 16))),
+            ("7=x|16=2|", Err((IncorrectFormat, 7))),
+            ("7=1|16=99999999999999999999|", Err((ValueIncorrect, 16))),
+        ] {
+            check(&format!("35=2|{fields}"), |message| {
+                let range = requested_range(message).map_err(|fault| (fault.reason, fault.tag));
+                assert_eq!(range, expected, "{fields}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_message_that_a_second_request_covers_follows_once() {
+        let mut sequence = SequenceLayer::new(Box::new(MemoryStore::new(Timestamp(1))));
+        let mut resend = Resend::default();
+        sequence.store_message(b"one").unwrap();
+        resend.begin(1, 1);
+        sequence.store_message(b"two").unwrap();
+        resend.defer(2);
+        // The client asks again for everything, as it is now.
+        resend.begin(1, 2);
+        sequence.store_message(b"three").unwrap();
+        resend.defer(3);
+        let mut steps = Vec::new();
+        while let Some(step) = resend.next_step(&sequence) {
+            steps.push((step, String::from_utf8_lossy(resend.message()).into_owned()));
+        }
+        let message = |number, text: &str| (ResendStep::Message { number }, text.to_string());
+        let deferred = (ResendStep::Deferred, "three".to_string());
+        assert_eq!(steps, [message(1, "one"), message(2, "two"), deferred]);
     }
 
     #[test]

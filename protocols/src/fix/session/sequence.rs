@@ -11,6 +11,8 @@
 mod gap;
 mod in_flight;
 
+use std::cmp::Ordering;
+
 use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
 
@@ -169,11 +171,10 @@ impl SequenceLayer {
 
     /// Consumes the number of a Logon. A number above the expected one opens a gap.
     pub(super) fn consume_logon(&mut self, number: u64) {
-        let next = self.next_target();
-        if number == next {
-            self.numbers.next_target_msg_seq_num = next + 1;
-        } else if number > next {
-            self.gap = Some(SequenceGap::up_to(number));
+        match number.cmp(&self.next_target()) {
+            Ordering::Less => {}
+            Ordering::Equal => self.numbers.next_target_msg_seq_num = number + 1,
+            Ordering::Greater => self.gap = Some(SequenceGap::up_to(number)),
         }
     }
 
@@ -257,9 +258,17 @@ impl SequenceLayer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fix::encode::Encoder;
+    use crate::fix::msg_type;
+    use crate::fix::session::tests::SharedStore;
     use crate::fix::store::MemoryStore;
+    use crate::fix::version::FixVersion;
 
     const NOW: Timestamp = Timestamp(5);
+
+    fn fresh() -> SequenceLayer {
+        SequenceLayer::new(Box::new(MemoryStore::new(NOW)))
+    }
 
     #[test]
     fn a_gap_is_requested_in_pieces_until_it_is_filled() {
@@ -292,5 +301,73 @@ mod tests {
         assert!(sequence.unsaved().is_some());
         sequence.store_message(b"2").unwrap();
         assert_eq!(sequence.unsaved(), None, "a stored message carries its number");
+    }
+
+    #[test]
+    fn a_logon_above_the_expected_number_opens_a_gap() {
+        for (number, next, has_gap) in [(4, 5, false), (5, 6, false), (6, 5, true)] {
+            let mut sequence = fresh();
+            sequence.skip_to(5);
+            sequence.consume_logon(number);
+            assert_eq!((sequence.next_target(), sequence.has_gap()), (next, has_gap), "{number}");
+        }
+        for (number, next) in [(4, 5), (5, 6), (6, 5)] {
+            let mut sequence = fresh();
+            sequence.skip_to(5);
+            sequence.consume_refused_logon(number);
+            assert_eq!((sequence.next_target(), sequence.has_gap()), (next, false), "{number}");
+        }
+    }
+
+    #[test]
+    fn a_gap_ends_behind_its_last_message_and_with_its_connection() {
+        let mut sequence = fresh();
+        assert!(!sequence.open_gap(1), "it is expected");
+        assert!(sequence.open_gap(9));
+        assert_eq!(sequence.request_gap(Timestamp(7), 3), Some((1, 3)));
+        assert_eq!(sequence.gap_retry_at(100), Some(Timestamp(107)));
+        sequence.skip_to(3);
+        assert_eq!(sequence.request_gap(NOW, 3), None, "the piece is not complete");
+        sequence.skip_to(8);
+        assert_eq!(sequence.request_gap(NOW, 0), Some((8, 0)));
+        sequence.skip_to(9);
+        assert!(sequence.has_gap(), "its last message is missing");
+        assert_eq!(sequence.request_gap(NOW, 0), None, "it is requested");
+        sequence.keep_early(10, b"ten");
+        sequence.forget_gap();
+        sequence.skip_to(10);
+        assert_eq!((sequence.has_gap(), sequence.take_early()), (false, None));
+        assert_eq!(sequence.gap_retry_at(100), None);
+    }
+
+    #[test]
+    fn numbers_of_another_process_replace_those_that_it_has_changed() {
+        let store = SharedStore::new(NOW);
+        let mut sequence = SequenceLayer::new(Box::new(store.clone()));
+        sequence.skip_to(4);
+        sequence.refresh().unwrap();
+        assert_eq!(sequence.next_target(), 4, "the store has nothing new");
+        let numbers = SequenceNumbers { next_target_msg_seq_num: 9, ..SequenceNumbers::fresh(NOW) };
+        store.clone().set_sequence_numbers(numbers).unwrap();
+        sequence.refresh().unwrap();
+        assert_eq!((sequence.next_target(), sequence.unsaved()), (9, None));
+    }
+
+    #[test]
+    fn a_message_is_stored_with_its_event_and_visited_in_its_order() {
+        let mut sequence = fresh();
+        let shard = ShardId(0);
+        assert_eq!(sequence.last_reported_event(shard), 0);
+        let mut encoder = Encoder::new(FixVersion::Fix44, "PITLANE", "CLIENT1");
+        for (number, event) in [(1, Some(7)), (2, None), (3, Some(9))] {
+            let mut message = Vec::new();
+            encoder.begin(&mut message, msg_type::EXECUTION_REPORT, number, NOW).finish();
+            sequence.set_cause(event.map(|seq| ReportedEvent { shard, seq }));
+            sequence.store_message(&message).unwrap();
+            assert_eq!(sequence.last_reported_event(shard), if number < 3 { 7 } else { 9 });
+        }
+        let mut visited = Vec::new();
+        sequence.for_each_message(|message| visited.push(message.header.msg_seq_num.unwrap()[0]));
+        assert_eq!(visited, b"123");
     }
 }

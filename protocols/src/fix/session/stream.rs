@@ -219,3 +219,98 @@ impl OutputBuffer {
         self.at = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
+
+    fn stream() -> FixStream {
+        FixStream::new(FixVersion::Fix44, "PITLANE", "CLIENT1")
+    }
+
+    /// Takes the input out as a reader of frames does, and reads so many bytes of it.
+    fn consume(stream: &mut FixStream, count: usize) {
+        let input = stream.take_input();
+        stream.put_input(input, count);
+    }
+
+    #[test]
+    fn two_frames_of_the_largest_size_are_held_unread() {
+        let (mut stream, most) = (stream(), 2 * (10 + FRAME_BYTES_AROUND));
+        let bytes: Vec<u8> = (0..=255).cycle().take(1_000).collect();
+        assert_eq!(stream.receive(&bytes, 10), most);
+        assert_eq!(stream.unread(), &bytes[..most]);
+        assert_eq!(stream.receive(&bytes, 10), 0);
+        consume(&mut stream, 3);
+        assert_eq!(stream.unread(), &bytes[3..most]);
+        assert_eq!(stream.receive(&bytes[most..], 10), 3);
+        assert_eq!(stream.unread(), &bytes[3..most + 3]);
+        consume(&mut stream, most);
+        assert_eq!(stream.unread(), b"");
+        assert_eq!(stream.receive(b"more", 10), 4);
+        assert_eq!(stream.unread(), b"more");
+    }
+
+    #[test]
+    fn bytes_that_are_read_are_removed_when_they_are_more_than_the_others() {
+        for (read, left_in_front) in [(3, 3), (5, 5), (6, 0), (10, 0)] {
+            let mut input = InputBuffer::default();
+            assert_eq!(input.take(&[b'x'; 10], 100), 10);
+            input.consume(read);
+            assert_eq!(input.take(b"y", 100), 1);
+            assert_eq!((input.at, input.pending().len()), (left_in_front, 11 - read), "{read}");
+        }
+        for (sent, left_in_front) in [(3, 3), (5, 5), (6, 0), (10, 0)] {
+            let mut output = OutputBuffer { bytes: vec![b'x'; 10], at: 0 };
+            output.consume(sent);
+            assert_eq!((output.at, output.len()), (left_in_front, 10 - sent), "{sent}");
+            assert_eq!(output.pending().len(), 10 - sent, "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_bytes_that_are_no_message_begins_once() {
+        let mut stream = stream();
+        assert!(stream.begin_garbage() && !stream.begin_garbage());
+        stream.end_garbage();
+        assert!(stream.begin_garbage() && !stream.begin_garbage());
+        stream.connect();
+        assert!(stream.begin_garbage());
+    }
+
+    #[test]
+    fn a_message_is_stored_and_resent_as_it_was_written() {
+        let mut stream = stream();
+        stream.append(b"before ");
+        let start = stream.begin(msg_type::HEARTBEAT, 7, NOW).finish();
+        let written = stream.written(start).to_vec();
+        assert!(written.starts_with(b"8=FIX.4.4\x01") && written.ends_with(b"\x01"));
+        stream.take_back(start);
+        assert_eq!(stream.unsent(), b"before ");
+        assert!(!stream.resend(b"something else", 7, NOW));
+        assert_eq!(stream.unsent(), b"before ");
+        assert!(stream.resend(&written, 7, NOW));
+        let resent = String::from_utf8(stream.unsent().to_vec()).unwrap();
+        assert!(resent.contains("\x0134=7\x0143=Y\x01"), "{resent}");
+    }
+
+    #[test]
+    fn output_has_room_below_its_bound_and_ends_with_the_connection() {
+        let mut stream = stream();
+        assert!(!stream.has_unsent() && stream.has_room() && !stream.is_overfull(0));
+        stream.append(&vec![b'x'; OUTPUT_BYTES_HIGH - 1]);
+        assert!(stream.has_unsent() && stream.has_room());
+        stream.append(b"x");
+        assert!(!stream.has_room());
+        assert_eq!(stream.unsent_bytes(), OUTPUT_BYTES_HIGH);
+        assert!(!stream.is_overfull(OUTPUT_BYTES_HIGH) && stream.is_overfull(OUTPUT_BYTES_HIGH - 1));
+        stream.clear_output();
+        assert!(!stream.has_unsent());
+        stream.append(b"x");
+        assert_eq!(stream.receive(b"y", 10), 1);
+        stream.disconnect();
+        assert_eq!((stream.unsent_bytes(), stream.unread()), (0, &b""[..]));
+    }
+}

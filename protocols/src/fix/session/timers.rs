@@ -195,3 +195,103 @@ impl SessionTimers {
         wanted.then(|| self.sent_at.plus(self.interval_ns))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(s: u64) -> Timestamp {
+        Timestamp(s * NS_PER_S)
+    }
+
+    fn just_before(s: u64) -> Timestamp {
+        Timestamp(at(s).0 - 1)
+    }
+
+    /// Returns the timers of a client that connected and logged on at 1,000 s. Its session ends at
+    /// 50,000 s.
+    fn logged_on(interval_s: u64) -> SessionTimers {
+        let mut timers = SessionTimers::default();
+        timers.connect(at(1_000));
+        timers.log_on(interval_s * NS_PER_S, at(50_000));
+        timers
+    }
+
+    /// Checks that this deadline is the next, and that nothing has passed before it and this has
+    /// passed then.
+    fn check(timers: &SessionTimers, state: FixSessionState, has_unsent: bool, at_s: u64, timeout: Timeout) {
+        assert_eq!(timers.next_deadline(state, has_unsent, true), Some(at(at_s)), "{timeout:?}");
+        assert_eq!(timers.passed(just_before(at_s), state, has_unsent), None, "{timeout:?}");
+        assert_eq!(timers.passed(at(at_s), state, has_unsent), Some(timeout));
+    }
+
+    #[test]
+    fn each_state_has_its_time_limits() {
+        use FixSessionState::{AwaitingLogon, Closing, Disconnected, LoggedOn, LoggingOut};
+        let mut timers = SessionTimers::default();
+        timers.connect(at(1_000));
+        timers.received(at(1_003));
+        check(&timers, AwaitingLogon, false, 1_005, Timeout::Logon);
+        let mut timers = logged_on(0);
+        check(&timers, LoggedOn, true, 50_000, Timeout::SessionEnd);
+        timers.received(at(1_010));
+        timers.wait_for_frame(true);
+        timers.received(at(1_015));
+        timers.wait_for_frame(true);
+        check(&timers, LoggedOn, false, 1_020, Timeout::Frame);
+        timers.wait_for_frame(false);
+        timers.sent(at(1_020));
+        timers.sent(at(1_030));
+        check(&timers, LoggedOn, true, 1_050, Timeout::Stalled);
+        check(&timers, LoggedOn, false, 50_000, Timeout::SessionEnd);
+        timers.transmitted(at(1_040), true);
+        check(&timers, LoggedOn, true, 1_070, Timeout::Stalled);
+        check(&timers, Closing, true, 1_042, Timeout::Stalled);
+        timers.log_out(at(1_050));
+        check(&timers, LoggingOut, true, 1_055, Timeout::Logout);
+        timers.transmitted(at(1_041), false);
+        check(&timers, LoggedOn, true, 50_000, Timeout::SessionEnd);
+        assert_eq!(timers.next_deadline(Closing, true, false), None);
+        assert_eq!(timers.next_deadline(Disconnected, true, false), None);
+        assert_eq!(timers.passed(at(60_000), Disconnected, true), None);
+    }
+
+    #[test]
+    fn a_heartbeat_is_due_after_one_interval_and_a_test_request_after_1_2() {
+        let state = FixSessionState::LoggedOn;
+        let mut timers = logged_on(30);
+        let next = |timers: &SessionTimers| timers.next_deadline(state, false, false);
+        assert_eq!(next(&timers), Some(at(1_030)));
+        assert!(!timers.is_heartbeat_due(just_before(1_030)) && timers.is_heartbeat_due(at(1_030)));
+        timers.sent(at(1_010));
+        assert_eq!(next(&timers), Some(at(1_036)));
+        assert!(!timers.is_heartbeat_due(just_before(1_040)) && timers.is_heartbeat_due(at(1_040)));
+        assert!(!timers.is_test_request_due(just_before(1_036)) && timers.is_test_request_due(at(1_036)));
+        check(&timers, state, false, 1_072, Timeout::Silence);
+        // The answer to a Test Request is waited for.
+        timers.test_request_sent();
+        assert_eq!(next(&timers), Some(at(1_072)));
+        assert!(!timers.is_test_request_due(at(1_070)) && !timers.is_heartbeat_due(at(1_070)));
+        timers.received(at(1_050));
+        assert!(!timers.is_test_request_due(just_before(1_086)) && timers.is_test_request_due(at(1_086)));
+        check(&timers, state, false, 1_122, Timeout::Silence);
+    }
+
+    #[test]
+    fn without_an_interval_silence_is_no_fault() {
+        let timers = logged_on(0);
+        assert_eq!(timers.next_deadline(FixSessionState::LoggedOn, false, false), Some(at(50_000)));
+        assert_eq!(timers.passed(at(49_999), FixSessionState::LoggedOn, false), None);
+        assert!(!timers.is_heartbeat_due(at(49_999)) && !timers.is_test_request_due(at(49_999)));
+    }
+
+    #[test]
+    fn a_connection_that_ends_says_whether_the_client_was_logged_on() {
+        let mut timers = logged_on(30);
+        timers.wait_for_frame(true);
+        timers.sent(at(1_001));
+        assert!(timers.disconnect());
+        assert!(!timers.disconnect());
+        assert_eq!((timers.frame_at(), timers.stalled_at(1, true)), (None, None));
+    }
+}

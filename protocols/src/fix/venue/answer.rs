@@ -247,4 +247,83 @@ mod tests {
             });
         }
     }
+
+    /// Reads an Execution Report of an order.
+    fn execution(fields: &str, look: impl FnOnce(&FixMessage, VenueExecution)) {
+        let id = venue_id(1, OrderHandle::new(ShardId(0), 1, 2), &IntId::parse(b"a").unwrap());
+        check(&format!("35=8|11={id}|{fields}"), |message| {
+            look(message, VenueExecution::read(message).unwrap());
+        });
+    }
+
+    #[test]
+    fn the_execution_type_says_what_has_happened() {
+        let amended = |is_open| {
+            Meaning::Report(VenueReport::Amended {
+                exec_ref: ExecRef(fold_128(b"e1")),
+                exec: ExecRef(fold_128(b"e2")),
+                qty: Qty::whole(3).unwrap(),
+                price: Price::parse(b"7").unwrap(),
+                is_open,
+            })
+        };
+        let expired = Meaning::Report(VenueReport::Expired(Reason::ExpiredDay));
+        for (fields, meaning) in [
+            ("39=A|150=A|", Meaning::Pending),
+            ("39=6|150=6|", Meaning::Pending),
+            ("39=E|150=E|", Meaning::Pending),
+            ("39=C|150=C|", expired),
+            ("39=3|150=3|", expired),
+            ("39=1|150=G|19=e1|17=e2|32=3|31=7|", amended(true)),
+            ("39=2|150=G|19=e1|17=e2|32=3|31=7|", amended(false)),
+            ("39=1|150=I|", Meaning::Status(b'1')),
+        ] {
+            execution(fields, |_, answer| assert_eq!(answer.meaning, meaning, "{fields}"));
+        }
+    }
+
+    #[test]
+    fn an_answer_to_a_status_request_is_known_by_its_type_or_its_id() {
+        for (fields, is_status) in [("150=0|", false), ("150=I|", true), ("150=0|790=q|", true)] {
+            execution(&format!("39=0|{fields}"), |_, answer| {
+                assert_eq!(answer.is_status, is_status, "{fields}");
+            });
+        }
+    }
+
+    #[test]
+    fn the_status_says_how_an_order_stands() {
+        let expired = VenueState::Expired(Reason::ExpiredDay);
+        for (status, state) in [
+            ('0', Some(VenueState::Open)),
+            ('2', Some(VenueState::Filled)),
+            ('4', Some(VenueState::Canceled(Reason::Requested))),
+            ('C', Some(expired)),
+            ('3', Some(expired)),
+            ('A', None),
+        ] {
+            execution(&format!("39={status}|150=I|"), |message, answer| {
+                assert_eq!(answer.state(message, Reason::Requested), state, "{status}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_refused_cancel_has_a_reason() {
+        let id = venue_id(1, OrderHandle::new(ShardId(0), 1, 2), &IntId::parse(b"a").unwrap());
+        for (fields, reason) in [
+            ("39=0|102=1|", Reason::UnknownOrder),
+            ("39=2|102=1|", Reason::UnknownOrder),
+            ("39=0|102=0|", Reason::OrderFinished),
+            ("39=0|102=3|", Reason::RequestPending),
+            ("39=2|102=3|", Reason::OrderFinished),
+            ("39=4|", Reason::OrderFinished),
+            ("39=0|102=2|", Reason::VenueRejected),
+            ("39=0|", Reason::VenueRejected),
+        ] {
+            check(&format!("35=9|11={id}|434=1|{fields}"), |message| {
+                assert_eq!(VenueCancelReject::read(message).unwrap().reason, reason, "{fields}");
+            });
+        }
+    }
 }

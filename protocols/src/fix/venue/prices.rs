@@ -10,6 +10,8 @@
 //! With a depth other than one the levels make a book ([`books`]), which gives the best prices.
 
 mod books;
+#[cfg(test)]
+mod tests;
 
 pub use books::BOOK_ENTRIES_MAX;
 

@@ -55,7 +55,7 @@ impl ExtraField {
     /// Parses `TAG=VALUE`.
     pub fn parse(text: &str) -> Result<ExtraField, String> {
         let (tag, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not TAG=VALUE"))?;
-        let is_number = !tag.is_empty() && tag.len() <= 6 && tag.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = tag.len() <= 6 && tag.bytes().all(|byte| byte.is_ascii_digit());
         let number = tag.parse().ok().filter(|number| is_number && (1..=TAG_MAX).contains(number));
         let Some(number) = number else {
             return Err(format!("{tag:?} is not a tag from 1 to {TAG_MAX}"));
@@ -224,6 +224,21 @@ mod tests {
         // The order of Coinbase Exchange, which signs the password too.
         let payload = signed_payload(&with(&[52, 35, 34, 49, 56, 554]), &head);
         assert_eq!(payload, b"20240627-11:17:25.223\x01A\x011\x01EXAMPLE\x01SPOT\x01pass");
+        assert_eq!(signed_payload(&with(&[554, 553]), &head), b"pass\x01key");
+        assert!(with(&[554]).profile.is_signed() && !with(&[]).profile.is_signed());
+    }
+
+    #[test]
+    fn fields_of_the_settings_are_ready_to_be_written() {
+        let fields = |texts: &[&str]| -> Vec<ExtraField> {
+            texts.iter().map(|text| ExtraField::parse(text).unwrap()).collect()
+        };
+        let profile = VenueProfile::new(&[], &fields(&["25035=2", "5000=a"]), &fields(&["528=A"]), &[21, 38]);
+        assert_eq!(profile.logon_fields(), b"25035=2\x015000=a");
+        assert_eq!(profile.order_fields(), b"528=A");
+        let omitted = OmittedFields { handl_inst: true, order_qty: true, ..OmittedFields::default() };
+        assert_eq!(profile.omitted(), omitted);
+        assert_eq!(VenueProfile::default().logon_fields(), b"");
     }
 
     #[test]
@@ -254,6 +269,7 @@ mod tests {
             ("0=2", "is not a tag"),
             ("+7=2", "is not a tag"),
             ("1000000=2", "is not a tag"),
+            ("0005000=2", "is not a tag"),
             ("554=x", "writes tag 554 itself"),
             ("25035=", "printable"),
             ("25035=a\u{1}10=000", "printable"),

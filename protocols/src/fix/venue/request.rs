@@ -117,3 +117,71 @@ fn order_instrument(draft: &mut Draft, reference: &RefData, security: SecurityId
         draft.text(prefix::SECURITY_EXCHANGE, reference.exchange_of(security).mic.as_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::number::Qty;
+    use pitlane_engine::refdata::sample;
+    use pitlane_engine::terms::{OrderKind, Side};
+
+    use super::*;
+    use crate::fix::encode::Encoder;
+    use crate::fix::msg_type;
+    use crate::fix::venue::profile::ExtraField;
+    use crate::fix::version::FixVersion;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
+
+    /// Returns the body of a message as text.
+    fn body(write: impl FnOnce(&mut Draft)) -> String {
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(FixVersion::Fix44, "PITLANE", "VENUE");
+        let mut draft = encoder.begin(&mut out, msg_type::NEW_ORDER_SINGLE, 1, NOW);
+        write(&mut draft);
+        draft.finish();
+        let text = String::from_utf8(out).unwrap().replace('\x01', "|");
+        text[text.find("|11=").unwrap() + 1..text.rfind("|10=").unwrap()].to_string()
+    }
+
+    #[test]
+    fn a_venue_gets_the_fields_of_its_dialect() {
+        let reference = RefData::check(sample::sound()).unwrap();
+        let day = Terms {
+            security: SecurityId(1),
+            side: Side::Sell,
+            qty: Qty::whole(100).unwrap(),
+            kind: OrderKind::Limit,
+            limit: sample::price("10.5"),
+            tif: Tif::Day,
+            ..Terms::default()
+        };
+        let dated = Terms { tif: Tif::Gtd, tif_date: NOW, kind: OrderKind::Stop, ..day };
+        let unknown = Terms { security: SecurityId(99), ..day };
+        let fields = ["25035=2", "528=A"].map(|text| ExtraField::parse(text).unwrap());
+        let (plain, other) =
+            (VenueProfile::default(), VenueProfile::new(&[], &[], &fields, &[21, 38, 54, 60, 207]));
+        let (id, orig) = (IntId::parse(b"n").unwrap(), IntId::parse(b"o").unwrap());
+        let names = |profile| RequestIds {
+            cl_ord_id: &id,
+            orig_cl_ord_id: Some(&orig),
+            account: Some("acc"),
+            profile,
+        };
+        let new = |profile, terms: &Terms| {
+            body(|draft| order(draft, &names(profile), &reference, (terms, None), NOW))
+        };
+        let end = |profile| body(|draft| cancel(draft, &names(profile), &reference, &day, NOW));
+        let start = "11=n|41=o|1=acc";
+        let at = "20270115-08:00:00.000";
+        for (text, expected) in [
+            (new(&plain, &day), format!("21=1|55=ACME|207=XTST|54=2|60={at}|38=100|40=2|44=10.5|59=0")),
+            (new(&plain, &dated), format!("21=1|55=ACME|207=XTST|54=2|60={at}|38=100|40=1|59=6|126={at}")),
+            (new(&plain, &unknown), format!("21=1|55=[N/A]|54=2|60={at}|38=100|40=2|44=10.5|59=0")),
+            (new(&other, &day), "55=ACME|54=2|38=100|40=2|44=10.5|59=0|25035=2|528=A".to_string()),
+            (end(&plain), format!("55=ACME|207=XTST|54=2|60={at}|38=100")),
+            (end(&other), "55=ACME".to_string()),
+        ] {
+            assert_eq!(text, format!("{start}|{expected}"));
+        }
+    }
+}

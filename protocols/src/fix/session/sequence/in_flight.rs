@@ -121,4 +121,19 @@ mod tests {
         in_flight.complete(&id(7));
         assert_eq!(in_flight.first_msg_seq_num(), None);
     }
+
+    #[test]
+    fn answers_from_before_a_restart_are_known_until_the_client_has_resent_everything() {
+        let (old, new) = (IntId::numbered(b'o', 1), IntId::numbered(b'o', 2));
+        let mut in_flight = InFlightRequests::default();
+        for forget in [InFlightRequests::clear_answered, InFlightRequests::reset] {
+            in_flight.set_answered(BTreeSet::from([old]));
+            in_flight.add_answered(new);
+            in_flight.begin(7);
+            assert!(in_flight.was_answered(&old) && in_flight.was_answered(&new));
+            forget(&mut in_flight);
+            assert!(!in_flight.was_answered(&old) && !in_flight.was_answered(&new));
+        }
+        assert_eq!(in_flight.first_msg_seq_num(), None, "a reset leaves no number behind");
+    }
 }
