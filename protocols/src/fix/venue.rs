@@ -93,3 +93,14 @@ impl std::fmt::Debug for VenueLogin {
         f.debug_struct("VenueLogin").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_never_shown() {
+        let login = VenueLogin { username: "me".to_string(), password: Some("secret".to_string()) };
+        assert_eq!(format!("{login:?}"), "VenueLogin { .. }");
+    }
+}
