@@ -32,7 +32,7 @@ use self::field_rules::{enumeration_of, type_of};
 use self::group_walk::GroupWalk;
 pub use self::messages::is_msg_type;
 use self::messages::{HEADER_REQUIRED, MessageRule, TagSet, rule_of};
-use self::version_values::FIX42_TAG_LAST;
+use self::version_values::FIX44_TAG_FIRST;
 use super::fields::{FieldFault, FixMessage, SessionRejectReason};
 use super::tag;
 use super::version::FixVersion;
@@ -40,11 +40,12 @@ use super::version::FixVersion;
 /// First tag that users define among themselves.
 const USER_TAG_FIRST: u32 = 5_000;
 
-/// First tag that only FIX 5.0 has.
-const FIX50_TAG_FIRST: u32 = 957;
+/// Classes of the tags that may stand in every message.
+const OUTER: u8 = tag::HEADER | tag::TRAILER;
 
 /// Returns the first violation in field order, else the first missing field. A message that the
-/// dictionary does not have violates nothing.
+/// dictionary does not have violates nothing. Of a field with a fault of structure, that fault is
+/// the one to report.
 pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySettings) -> Option<FieldFault> {
     let rule = rule_of(version, message.msg_type)?;
     let mut walk = GroupWalk::new(version);
@@ -54,24 +55,21 @@ pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySet
             Ok(in_group) => in_group,
             Err(fault) => return Some(fault),
         };
-        // The reader has reported a tag that is no number, and a value that is missing.
-        if tag != 0 && !value.is_empty() {
-            let reason = check_value(settings, version, tag, value)
-                .or_else(|| match in_group {
-                    true => None,
-                    false => check_tag(settings, (version, &rule), message.msg_type, tag),
-                })
-                .or_else(|| {
-                    let mut is_first = || match tag::slot(tag) {
-                        Some(_) => seen.add(tag),
-                        None => message.find(tag).is_none_or(|(first, _)| first == at),
-                    };
-                    let is_twice = !in_group && !is_first();
-                    is_twice.then_some(SessionRejectReason::TagTwice)
-                });
-            if let Some(reason) = reason {
-                return Some(FieldFault { reason, tag, at });
-            }
+        let reason = check_value(settings, version, tag, value)
+            .or_else(|| match in_group {
+                true => None,
+                false => check_tag(settings, (version, &rule), message.msg_type, tag),
+            })
+            .or_else(|| {
+                let mut is_first = || match tag::slot(tag) {
+                    Some(_) => seen.add(tag),
+                    None => message.find(tag).is_none_or(|(first, _)| first == at),
+                };
+                let is_twice = !in_group && !is_first();
+                is_twice.then_some(SessionRejectReason::TagTwice)
+            });
+        if let Some(reason) = reason {
+            return Some(FieldFault { reason, tag, at });
         }
         if let Err(fault) = walk.open(at, tag, value) {
             return Some(fault);
@@ -139,16 +137,18 @@ fn check_tag(
     msg_type: &[u8],
     tag: u32,
 ) -> Option<SessionRejectReason> {
-    let is_outer = tag::class(tag) & (tag::HEADER | tag::TRAILER) != 0
-        && (tag < FIX50_TAG_FIRST || version == FixVersion::Fix50Sp2);
-    if rule.has(tag) || is_outer {
+    let class = match version {
+        FixVersion::Fix42 | FixVersion::Fix44 => tag::slot(tag).map_or(0, tag::slot_class),
+        FixVersion::Fix50Sp2 => tag::class(tag),
+    };
+    if rule.has(tag) || class & OUTER != 0 {
         return None;
     }
     let is_ignored = tag >= USER_TAG_FIRST && !settings.checks_user_defined();
     if is_ignored || settings.has_in(tag, msg_type) {
         return None;
     }
-    let is_later = version == FixVersion::Fix42 && (FIX42_TAG_LAST + 1..USER_TAG_FIRST).contains(&tag);
+    let is_later = version == FixVersion::Fix42 && (FIX44_TAG_FIRST..USER_TAG_FIRST).contains(&tag);
     let is_defined = !is_later && rule.is_defined(version, tag) || !settings.fields(tag).is_empty();
     Some(if is_defined { SessionRejectReason::TagNotForMessage } else { SessionRejectReason::InvalidTag })
 }

@@ -62,12 +62,12 @@ impl CopiedOrder {
         CopiedOrder { root, id: order.id, sender: order.sender, terms: order.terms }
     }
 
-    /// Returns what a report alone says about its order. The prices stay unknown.
+    /// Returns what a report alone says about its order, but for the quantity. The prices stay
+    /// unknown.
     fn of_report(report: &OrderReport) -> CopiedOrder {
         let is_request = report.what.answers_request() && !report.orig_id.is_none();
         let own = if is_request { report.orig_id } else { report.id };
         let terms = Terms {
-            qty: report.qty,
             security: report.security,
             strategy: report.strategy,
             account: report.account,
@@ -179,11 +179,11 @@ fn ids(report: &OrderReport, order: &CopiedOrder) -> (IntId, IntId) {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::id::{OrderHandle, Origin, PortId, ShardId};
+    use pitlane_engine::id::{OrderHandle, Origin, PortId, SecurityId, ShardId};
     use pitlane_engine::number::{Price, Qty};
     use pitlane_engine::reason::Reason;
     use pitlane_engine::sender::{Protocol, Sender, SentBy};
-    use pitlane_engine::terms::{OrderKind, Status};
+    use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 
     use super::*;
 
@@ -299,5 +299,35 @@ mod tests {
         let canceled = orders.handle_event(&status(ExecType::Canceled, id("c"), id("b"))).unwrap();
         assert_eq!(ids_of(&canceled), ["b", "c", "b"]);
         assert!(!canceled.terms.limit_given, "its price is unknown");
+        let filled = orders.handle_event(&status(ExecType::Filled, id("b"), id("a"))).unwrap();
+        assert_eq!(ids_of(&filled), ["b", "b", ""], "a fill answers no request");
+        let expired = orders.handle_event(&status(ExecType::Canceled, id("b"), IntId::NONE)).unwrap();
+        assert_eq!(ids_of(&expired), ["b", "b", ""]);
+    }
+
+    #[test]
+    fn a_report_alone_says_most_of_the_terms() {
+        let entered = event(EventKind::Order(terms(ExecType::Entered, "a", "", 5)));
+        let expected = Terms {
+            qty: Qty::from_raw(12),
+            security: SecurityId(8),
+            strategy: StrategyId(3),
+            account: AccountId(4),
+            side: Side::Sell,
+            kind: OrderKind::StopLimit,
+            tif: Tif::Gtc,
+            ..Terms::default()
+        };
+        let report = OrderReport {
+            what: ExecType::Accepted,
+            qty: expected.qty,
+            security: expected.security,
+            side: expected.side,
+            kind: expected.kind,
+            tif: expected.tif,
+            ..entered.report().unwrap()
+        };
+        let copied = CopiedOrders::default().handle_event(&event(EventKind::Status(report))).unwrap();
+        assert_eq!(copied.terms, expected);
     }
 }

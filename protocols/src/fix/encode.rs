@@ -389,6 +389,23 @@ mod tests {
     }
 
     #[test]
+    fn written_fields_are_returned_if_the_page_has_room_for_them() {
+        let mut encoder = Encoder::new(FixVersion::Fix44, "S", "T");
+        let mut written = |room: usize, write: &dyn Fn(&mut Draft)| {
+            let mut out = Vec::new();
+            let mut draft = encoder.begin(&mut out, b'8', 1, NOW);
+            draft.fields(&vec![b'x'; PAGE_BYTES - draft.written.end - room]);
+            draft.written_by(write).map(readable)
+        };
+        let text = |draft: &mut Draft| draft.fields(&[b'y'; 100]);
+        assert_eq!(written(100, &text), Some("y".repeat(100)));
+        assert_eq!(written(99, &text), None);
+        let number = |draft: &mut Draft| draft.number(b"38=", 5);
+        assert_eq!(written(FIELD_BYTES, &number), Some("38=5|".to_string()));
+        assert_eq!(written(FIELD_BYTES - 1, &number), None);
+    }
+
+    #[test]
     fn a_type_of_two_characters_is_written_and_resent() {
         let mut encoder = Encoder::new(FixVersion::Fix44, "S", "T");
         let mut kept = Vec::new();

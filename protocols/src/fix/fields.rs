@@ -98,12 +98,11 @@ impl Fields {
         self.first[slot] & MARK == self.mark
     }
 
-    /// Adds a field and returns whether its tag occurred before and may not be repeated. There is
-    /// room.
+    /// Adds a field and returns whether its tag occurred before. There is room.
     fn add(&mut self, place: FieldPlace) -> bool {
         let at = self.len;
         let twice = match tag::slot(place.tag) {
-            Some(slot) if self.has(slot) => slot != 0 && tag::class(place.tag) & tag::MEMBER == 0,
+            Some(slot) if self.has(slot) => true,
             Some(slot) => {
                 self.first[slot] = self.mark | index_u8(at) as u16;
                 false
@@ -204,8 +203,8 @@ impl<'a> FixMessage<'a, '_> {
     /// Returns the same fields as [`FixMessage::iter`], and those of a long list of market data
     /// that are not in the table. A field without a tag has the tag 0.
     pub fn all_fields(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
-        let start = find_soh(self.frame.bytes, self.frame.body) + 1;
-        let fields = self.frame.bytes.get(start..self.frame.end).unwrap_or_default();
+        let type_end = find_soh(self.frame.bytes, self.frame.body);
+        let fields = self.frame.bytes.get(type_end..self.frame.end).unwrap_or_default();
         fields.split(|&byte| byte == SOH).filter(|field| !field.is_empty()).map(|field| {
             let mut parts = field.splitn(2, |&byte| byte == b'=');
             let tag = parts.next().and_then(|tag| parse_u64(tag).ok());
@@ -339,7 +338,8 @@ impl<'a> FieldReader<'a> {
     fn plain_part<const CLASS: u8>(&self, mut at: usize, fields: &mut Fields) -> usize {
         let Fields { places, len, mark, first, .. } = fields;
         let (mark, mut count) = (*mark, *len);
-        while at < self.end {
+        // The trailer is of another class and ends the loop, if nothing does before.
+        loop {
             let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else { break };
             let word = u64::from_le_bytes(*word);
             // The search starts at the field's beginning, so that the next field does not wait for
@@ -399,14 +399,10 @@ impl<'a> FieldReader<'a> {
         if value.is_empty() {
             fault = fault.or(Some((SessionRejectReason::NoValue, tag)));
         }
-        let fault_tag = fault.map_or(tag, |fault| fault.1);
-        let place = FieldPlace::new(tag, start, value.len());
-        match fault {
-            // The length has the fault, and the field that reveals it is kept under the length's
-            // tag.
-            Some((reason, length)) if fault_tag != tag => (FieldPlace { tag: length, ..place }, Some(reason)),
-            other => (place, other.map(|fault| fault.0)),
-        }
+        // If the length of raw data has the fault, the field that reveals it is kept under the
+        // length's tag.
+        let kept_tag = fault.map_or(tag, |fault| fault.1);
+        (FieldPlace::new(kept_tag, start, value.len()), fault.map(|fault| fault.0))
     }
 
     /// Returns the tag at `at` and the offset of its value.
@@ -418,10 +414,8 @@ impl<'a> FieldReader<'a> {
             let byte = self.bytes[here];
             match byte.wrapping_sub(b'0') {
                 digit @ 0..=9 if value <= tag::TAG_MAX as u64 => value = value * 10 + digit as u64,
-                0..=9 => return Err(SessionRejectReason::InvalidTag),
                 _ if byte == b'=' => break,
                 // A field without `=` is the rest of a value that contains a delimiter.
-                _ if byte == SOH => return Err(SessionRejectReason::DelimiterInValue),
                 _ => {
                     let rest = &self.bytes[here..find_soh(self.bytes, here)];
                     let is_field = rest.contains(&b'=');

@@ -211,7 +211,7 @@ pub(super) fn permits(tag: u32, value: &[u8]) -> Option<bool> {
 
 /// Returns whether a value is this word of a list, or a number in this range.
 fn is_value(word: &[u8], value: &[u8]) -> bool {
-    let Some(dots) = word.windows(2).position(|pair| pair == b"..").filter(|&at| at > 0) else {
+    let Some(dots) = word.windows(2).position(|pair| pair == b"..") else {
         return word == value && !word.is_empty();
     };
     let number = |text: &[u8]| pitlane_engine::text::parse_u64(text).ok();

@@ -109,7 +109,8 @@ fn decode_aligned(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFram
         match byte {
             b'0'..=b'9' if body - length_at > LENGTH_DIGITS_MAX => return Err(FrameFault::TooLong),
             b'0'..=b'9' => length = length * 10 + (byte - b'0') as usize,
-            SOH if body - length_at > 1 => break,
+            // A length without digits is zero, and no body is so short.
+            SOH => break,
             _ => return Err(FrameFault::Garbled { skip: next_begin(bytes) }),
         }
     }
@@ -179,10 +180,8 @@ fn other_head(bytes: &[u8]) -> FrameHead<'_> {
     if !begins_as(&bytes[end + 1..], prefix::BODY_LENGTH) {
         return FrameHead::Garbled;
     }
-    match bytes.len() {
-        len if len < end + 3 => FrameHead::Incomplete,
-        _ => FrameHead::Begin(&bytes[2..end], end + 3),
-    }
+    // Of `9=` and the digits after it a part may have arrived.
+    FrameHead::Begin(&bytes[2..end], end + 3)
 }
 
 /// Returns whether `bytes`, as far as they have arrived, begin with `prefix`.
@@ -223,11 +222,11 @@ fn skip_misaligned(
 /// Returns the offset of the frame that follows the first CheckSum in a body, if it is whole and
 /// ends inside of the body. No other place is tried, so that the time is bounded by the length.
 fn inner_frame(bytes: &[u8], body: usize, end: usize, body_bytes_max: usize) -> Option<usize> {
-    let inside = bytes.get(body - 1..end)?;
+    let inside = bytes.get(body..end)?;
     let value = memmem::find(inside, TRAILER)? + TRAILER.len();
     let start = value + memchr::memchr(SOH, &inside[value..])? + 1;
     match decode_aligned(&inside[start..], body_bytes_max) {
-        Ok(Decoded::Message { .. }) => Some(body - 1 + start),
+        Ok(Decoded::Message { .. }) => Some(body + start),
         Ok(Decoded::Incomplete) | Err(_) => None,
     }
 }
@@ -252,7 +251,12 @@ mod tests {
 
     /// Returns a frame from readable text with `|` for SOH, with correct length and sum.
     fn frame(body: &str) -> Vec<u8> {
-        let mut bytes = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01").into_bytes();
+        summed(&format!("8=FIX.4.4|9={}|{body}", body.len()))
+    }
+
+    /// Returns these bytes with a correct sum.
+    fn summed(text: &str) -> Vec<u8> {
+        let mut bytes = soh(text);
         let sum = check_sum(&bytes);
         bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
         bytes
@@ -275,28 +279,34 @@ mod tests {
 
     #[test]
     fn a_wrong_begin_string_length_or_sum_is_garbled() {
-        let bad = [
-            "x8=FIX.4.4|9=5|35=0|10=000|",
-            "9=5|8=FIX.4.4|35=0|10=000|",
-            "8=FIX.4.4|35=0|9=5|10=000|",
-            "8=FIX.4.4|9=|35=0|10=161|",
-            "8=FIX.4.4|9=-5|35=0|10=161|",
-            "8=FIX.4.4|9=1e1|35=0|10=161|",
-            "8=FIX.4.4|9=0|35=0|10=161|",
-            "8=FIX.4.4|9=4|35=0|10=161|",
-            "8=FIX.4.4|9=5|34=0|10=160|",
+        // Only one thing is wrong, so the sum of each is correct but for those that end with it.
+        let right_sums = [
+            "x8=FIX.4.4|9=5|35=0|",
+            "9=5|8=FIX.4.4|35=0|",
+            "8=FIX.4.4|35=0|9=5|",
+            "8=FIX.4.4|9=|35=0|",
+            "8=FIX.4.4|9=-5|35=0|",
+            "8=FIX.4.4|9=1e1|35=0|",
+            "8=FIX.4.4|9=0|",
+            "8=FIX.4.4|9=0|35=0|",
+            "8=FIX.4.4|9=3|35=|",
+            "8=FIX.4.4|9=4|35=0",
+            "8=FIX.4.4|9=4|35=0|",
+            "8=FIX.4.4|9=5|34=0|",
+            "8=FIX.4.4|9=6|35=0|34=2|",
+            "8=FIX.4.4ANDMUCHMORE|9=5|35=0|",
+        ];
+        let others = [
             "8=FIX.4.4|9=5|35=0|10=162|",
-            "8=FIX.4.4|9=5|35=0|10=1a1|",
+            "8=FIX.4.4|9=5|35=0|10=1a3|",
             "8=FIX.4.4|9=5|35=0|10=1|",
-            "8=FIX.4.4|9=6|35=0|34=2|10=161|",
-            "8=FIX.4.4ANDMUCHMORE|9=5|35=0|10=161|",
             "GET / HTTP/1.1 and so on",
         ];
-        for text in bad {
+        for bad in right_sums.map(summed).into_iter().chain(others.map(soh)) {
+            let text = String::from_utf8(bad.clone()).unwrap();
             // The frame after the garbage is found.
-            let mut bytes = soh(text);
             let good = frame("35=0|34=2|");
-            bytes.extend_from_slice(&good);
+            let bytes = [&bad[..], &good].concat();
             let Err(FixFrameError::Garbled { skip }) = decode(&bytes, MAX) else { panic!("{text}") };
             assert!(skip > 0 && skip <= text.len(), "{text} {skip}");
             let mut rest = &bytes[skip..];
@@ -335,6 +345,8 @@ mod tests {
         for (length, is_inside) in [(shorter, false), (exact, true), (longer, true)] {
             let bad = soh(&format!("8=FIX.4.4|9={length}|35=0|10=161|"));
             let stream = [&bad[..], &good.repeat(6)].concat();
+            let skip = bad.len() + if is_inside { 0 } else { good.len() };
+            assert_eq!(decode(&stream, MAX), Err(FixFrameError::Garbled { skip }), "length {length}");
             for step in [1, 7, stream.len()] {
                 let (mut rest, mut arrived, mut read) = (0, 0, Vec::new());
                 while arrived < stream.len() {
@@ -350,8 +362,7 @@ mod tests {
                         }
                     }
                 }
-                let skipped = bad.len() + if is_inside { 0 } else { good.len() };
-                let expected: Vec<usize> = (skipped..stream.len()).step_by(good.len()).collect();
+                let expected: Vec<usize> = (skip..stream.len()).step_by(good.len()).collect();
                 assert_eq!(read, expected, "length {length} in pieces of {step}");
             }
         }
@@ -380,17 +391,35 @@ mod tests {
 
     #[test]
     fn an_excessive_length_is_refused_at_once() {
-        for length in ["1001", "999999999", "4294967300", "18446744073709551620"] {
+        for length in ["1001", "999999999", "0000000010", "4294967300", "18446744073709551620"] {
             let bytes = soh(&format!("8=FIX.4.4|9={length}|35=0|"));
             assert_eq!(decode(&bytes, MAX), Err(FixFrameError::TooLong), "{length}");
         }
     }
 
     #[test]
+    fn a_length_may_be_the_limit_and_have_nine_digits() {
+        for length in ["10", "0010", "000000010"] {
+            let bytes = summed(&format!("8=FIX.4.4|9={length}|35=0|34=2|"));
+            let Ok(Decoded::Message { consumed, .. }) = decode(&bytes, 10) else { panic!("{length}") };
+            assert_eq!(consumed, bytes.len(), "{length}");
+            assert_eq!(decode(&bytes, 9), Err(FixFrameError::TooLong), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_sum_of_fewer_digits_ends_its_frame() {
+        for text in ["8=FIX.4.4|9=5|35=0|10=1|", "8=FIX.4.4|9=5|35=0|10=|"] {
+            let bytes = soh(text);
+            let (skip, cut) = (bytes.len(), bytes.len() - 1);
+            assert_eq!(decode(&bytes[..cut], MAX), Ok(Decoded::Incomplete), "{text}");
+            assert_eq!(decode(&bytes, MAX), Err(FixFrameError::Garbled { skip }), "{text}");
+        }
+    }
+
+    #[test]
     fn a_frame_may_have_another_begin_string() {
-        let mut bytes = soh("8=FIX.4.2|9=5|35=0|");
-        let sum = check_sum(&bytes);
-        bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        let bytes = summed("8=FIX.4.2|9=5|35=0|");
         for cut in 0..bytes.len() {
             assert_eq!(decode(&bytes[..cut], MAX), Ok(Decoded::Incomplete), "{cut}");
         }

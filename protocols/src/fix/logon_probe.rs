@@ -86,11 +86,17 @@ const NAME_BYTES_MAX: usize = 64;
 mod tests {
     use super::*;
 
+    /// Returns a frame from readable text with `|` for SOH.
+    fn framed(begin_string: &str, body: &str) -> Vec<u8> {
+        let mut bytes = format!("8={begin_string}|9={}|{body}", body.len()).replace('|', "\x01").into_bytes();
+        let sum = frame::check_sum(&bytes);
+        bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        bytes
+    }
+
     #[test]
     fn only_a_logon_identifies_a_session() {
-        let mut logon = b"8=FIX.4.4\x019=32\x0135=A\x0149=CLIENT1\x0156=PITLANE\x0134=1\x01".to_vec();
-        let sum = frame::check_sum(&logon);
-        logon.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        let logon = framed("FIX.4.4", "35=A|49=CLIENT1|56=PITLANE|34=1|");
         for cut in 0..logon.len() {
             assert_eq!(identify(&logon[..cut]), Ok(Decoded::Incomplete));
         }
@@ -99,16 +105,30 @@ mod tests {
         assert_eq!(identify(&logon), Ok(Decoded::Message { message: expected, consumed: logon.len() }));
         let none = credentials(&logon);
         assert_eq!((none.username, none.password), (&b""[..], &b""[..]));
+        for body in ["35=0|49=CLIENT1|56=PITLANE|34=1|", "35=A|56=PITLANE|34=1|", "35=A|49=CLIENT1|34=1|"] {
+            assert_eq!(identify(&framed("FIX.4.4", body)), Err(DisconnectReason::NotLogon), "{body}");
+        }
         assert_eq!(identify(b"GET / HTTP/1.1\r\n"), Err(DisconnectReason::NotLogon));
         assert_eq!(identify(b"8=FIX.4.4\x019=999999999\x0135=A\x01"), Err(DisconnectReason::NotLogon));
     }
 
     #[test]
+    fn a_begin_string_is_that_of_a_version() {
+        let identified = |begin_string: &str| {
+            let bytes = framed(begin_string, "35=A|49=CLIENT1|56=PITLANE|34=1|");
+            identify(&bytes).map(|decoded| matches!(decoded, Decoded::Message { .. }))
+        };
+        for version in FixVersion::ALL {
+            assert_eq!(identified(version.begin_string()), Ok(true));
+        }
+        for other in ["FIX.4.3", "FIX.4", "FIX.4.44", "FIXT.1.2"] {
+            assert_eq!(identified(other), Err(DisconnectReason::BeginString), "{other}");
+        }
+    }
+
+    #[test]
     fn credentials_are_read_before_anything_is_stored() {
-        let mut logon =
-            b"8=FIX.4.4\x019=45\x0135=A\x0149=CLIENT1\x0156=PITLANE\x0134=1\x01553=me\x01554=x\x01".to_vec();
-        let sum = frame::check_sum(&logon);
-        logon.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        let logon = framed("FIX.4.4", "35=A|49=CLIENT1|56=PITLANE|34=1|553=me|554=x|");
         let shown = credentials(&logon);
         assert_eq!((shown.username, shown.password), (&b"me"[..], &b"x"[..]));
         assert_eq!(credentials(b"8=FIX").password, b"");

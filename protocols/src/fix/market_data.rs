@@ -175,4 +175,19 @@ mod tests {
         }
         assert!(!traded.differs(&known, &quotes));
     }
+
+    #[test]
+    fn the_book_is_needed_for_more_than_one_level_of_a_side() {
+        for (depth, bids, offers, is_needed) in [
+            (2, true, true, true),
+            (2, true, false, true),
+            (2, false, true, true),
+            (2, false, false, false),
+            (1, true, true, false),
+        ] {
+            let (is_incremental, trades, volume) = (true, true, true);
+            let terms = MarketDataTerms { depth, is_incremental, bids, offers, trades, volume };
+            assert_eq!(terms.needs_book(), is_needed, "{terms:?}");
+        }
+    }
 }

@@ -97,9 +97,8 @@ impl FieldParser<'_, '_, '_> {
         match parse(value) {
             Ok(value) => Some(value),
             Err(reason) => {
-                if self.fault.is_none_or(|fault| at < fault.at) {
-                    self.fault = Some(FieldFault { reason, tag, at });
-                }
+                let faults = self.fault.into_iter().chain([FieldFault { reason, tag, at }]);
+                self.fault = faults.min_by_key(|fault| fault.at);
                 None
             }
         }
@@ -223,6 +222,15 @@ mod tests {
         });
         check("54=12|", |order| assert_eq!(order.unwrap_err().reason, SessionRejectReason::ValueIncorrect));
         check("11=two words|", |order| assert_eq!(order.unwrap_err().tag, 11));
+        check("7003=x|", |order| assert_eq!(order.unwrap_err().reason, SessionRejectReason::ValueIncorrect));
+        check("7003=N|", |order| assert_eq!(order.unwrap().exchange_order, Some(false)));
+    }
+
+    #[test]
+    fn the_first_of_several_faults_is_reported() {
+        for (body, first) in [("38=x|54=12|44=y|", 38), ("44=y|38=x|54=12|", 44), ("54=12|44=y|38=x|", 54)] {
+            check(body, |order| assert_eq!(order.unwrap_err().tag, first, "{body}"));
+        }
     }
 
     #[test]

@@ -208,8 +208,10 @@ impl ClientOrders {
 
     /// Records that an order is finished, and removes the oldest finished orders above the maximum.
     pub fn finish(&mut self, key: &OrderKey) {
-        let Some(place) = self.find(key) else { return };
-        self.finished.push_back(OrderKey { place, ..*key });
+        if self.find(key).is_none() {
+            return;
+        }
+        self.finished.push_back(*key);
         while self.finished.len() > self.finished_max {
             let Some(oldest) = self.finished.pop_front() else { break };
             self.forget(&oldest);
@@ -285,6 +287,10 @@ pub fn order_of(terms: &OrderTerms, root: IntId, at: Timestamp) -> ClientOrder {
 
 #[cfg(test)]
 mod tests {
+    use pitlane_engine::event::{Event, EventKind, ExecType};
+    use pitlane_engine::id::{OrderHandle, Source};
+    use pitlane_engine::sender::SenderId;
+
     use super::*;
 
     fn order(root: &str) -> ClientOrder {
@@ -300,12 +306,14 @@ mod tests {
         let mut orders = ClientOrders::new(4, 2, 1);
         let keys = ["a", "b", "c", "d"].map(|root| add(&mut orders, order(root)).unwrap());
         assert!(!orders.has_room() && add(&mut orders, order("e")).is_none());
+        assert!(!orders.is_empty());
         for key in &keys[..3] {
             orders.get_mut(key).unwrap().status = Status::Filled;
             orders.finish(key);
         }
         assert!(orders.get(&keys[0]).is_none());
         assert_eq!(orders.len(), 3);
+        assert!(orders.has_room());
         assert!(add(&mut orders, order("e")).is_some() && add(&mut orders, order("f")).is_some());
         assert!(orders.get(&keys[1]).is_none());
         assert!(orders.get(&keys[3]).is_some());
@@ -326,7 +334,9 @@ mod tests {
             assert_eq!(orders.get(key).unwrap().root, key.root);
             assert_eq!(orders.get(&OrderKey { place: keys[(at + 7) % 300].place, ..*key }), None);
             assert_eq!(orders.get(&OrderKey::of_root(key.root)), None);
+            assert_eq!(orders.at_mut(key.place).unwrap().root, key.root);
         }
+        assert_eq!((orders.places(), orders.at_mut(600)), (600, None));
         for (at, root) in old.iter().enumerate() {
             for place in [u32::MAX, 0, at as u32] {
                 assert_eq!(orders.get_mut(&OrderKey { root: *root, place }).unwrap().root, *root);
@@ -339,6 +349,85 @@ mod tests {
         assert_eq!(orders.get(&OrderKey::of_root(old[0])).unwrap().status, Status::New);
         old.iter().for_each(|root| orders.remove(&OrderKey::of_root(*root)));
         assert_eq!((orders.len(), orders.restored.len()), (300, 0));
+        keys.iter().for_each(|key| orders.remove(key));
+        assert!(orders.is_empty() && orders.has_room());
+        assert_eq!((orders.places(), orders.at_mut(0)), (600, None));
+    }
+
+    #[test]
+    fn special_terms_come_and_go_with_those_of_their_order() {
+        let mut orders = ClientOrders::new(2, 1, 1);
+        let key = add(&mut orders, order("a")).unwrap();
+        let plain = Terms { qty: Qty::from_raw(5), ..Terms::default() };
+        let with_special = Terms { special: true, ..plain };
+        let least = SpecialTerms { min_qty: Some(Qty::from_raw(2)), ..SpecialTerms::default() };
+        let most = SpecialTerms { max_floor: Some(Qty::from_raw(3)), ..SpecialTerms::default() };
+        for (terms, special) in [
+            (with_special, Some(least)),
+            (with_special, Some(most)),
+            (plain, None),
+            (with_special, Some(least)),
+            (plain, Some(most)),
+        ] {
+            orders.set_terms(&key, &terms, special);
+            let kept = special.filter(|_| terms.special);
+            assert_eq!(orders.get(&key).unwrap().terms, terms);
+            assert_eq!(orders.special(&key.root, &terms), kept);
+            assert_eq!(orders.special.get(&key.root), kept.as_ref(), "nothing else is kept");
+        }
+        // Terms of which nothing is known.
+        orders.set_terms(&key, &with_special, Some(least));
+        orders.set_terms(&key, &with_special, None);
+        assert_eq!(orders.special(&key.root, &with_special), None);
+        orders.set_terms(&key, &with_special, Some(least));
+        orders.remove(&key);
+        assert!(orders.special.is_empty());
+        orders.set_terms(&key, &with_special, Some(least));
+        assert!(orders.special.is_empty(), "there is no such order");
+    }
+
+    #[test]
+    fn a_report_changes_what_is_known_of_an_order() {
+        let id = |text: &str| IntId::parse(text.as_bytes()).unwrap();
+        let told = OrderTerms {
+            order: OrderHandle::NONE,
+            id: id("b"),
+            orig_id: id("a"),
+            source: Source::default(),
+            what: ExecType::Entered,
+            status: Status::PartiallyFilled,
+            reason: Reason::Overflow,
+            sender: SenderId::NONE,
+            terms: Terms { qty: Qty::from_raw(8), ..Terms::default() },
+        };
+        let known = order_of(&told, id("a"), Timestamp(7));
+        let expected =
+            ClientOrder { cl_ord_id: id("b"), ..ClientOrder::new(id("a"), told.terms, Timestamp(7)) };
+        assert_eq!(known, ClientOrder { status: told.status, reason: told.reason, ..expected });
+        assert_eq!(known.leaves_qty(), Qty::from_raw(8));
+
+        let event = Event { seq: 1, at: Timestamp(9), body: EventKind::Order(told) };
+        let (qty, cum_qty) = (Qty::from_raw(9), Qty::from_raw(3));
+        let report = OrderReport { qty, cum_qty, ..event.report().unwrap() };
+        let mut updated = known;
+        updated.update(&report, event.at);
+        assert_eq!((updated.terms.qty, updated.cum_qty), (report.qty, report.cum_qty));
+        assert_eq!((updated.leaves_qty(), updated.updated), (Qty::from_raw(6), Timestamp(9)));
+        updated.status = Status::Canceled;
+        assert_eq!(updated.leaves_qty(), Qty::ZERO);
+    }
+
+    #[test]
+    fn a_failed_request_is_forgotten_if_it_is_the_clients() {
+        let id = |text: &str| IntId::parse(text.as_bytes()).unwrap();
+        let mut pending = ClientOrder { cancel: id("c"), replace: id("r"), ..order("a") };
+        assert!(!pending.forget(&id("a")) && !pending.forget(&IntId::NONE));
+        assert_eq!((pending.cancel, pending.replace), (id("c"), id("r")));
+        assert!(pending.forget(&id("r")) && !pending.forget(&id("r")));
+        assert_eq!((pending.cancel, pending.replace), (id("c"), IntId::NONE));
+        assert!(!pending.forget(&IntId::NONE), "no request has no id");
+        assert!(pending.forget(&id("c")));
+        assert_eq!(pending.cancel, IntId::NONE);
     }
 
     #[test]

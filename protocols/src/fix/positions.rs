@@ -156,3 +156,70 @@ pub fn acknowledgement(draft: &mut Draft, head: &PositionReportHead, result: Pos
     draft.code(prefix::ACCOUNT_TYPE, head.account_type);
     draft.text(prefix::TEXT, words.as_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::command::{ExecRef, MovementKind};
+    use pitlane_engine::event::{Booking, Event, EventKind, PositionState};
+    use pitlane_engine::id::{AccountId, IntId, OrderHandle, ShardId, TransactionId};
+    use pitlane_engine::refdata::sample;
+    use pitlane_engine::view::ViewSettings;
+
+    use super::*;
+
+    /// Returns a fill after which a position has this quantity, at 10 each.
+    fn booking(number: u32, (security, strategy, qty): (u32, u16, i64)) -> Event {
+        let qty = Qty::whole(qty).unwrap();
+        let position = PositionState { qty, cost: Money::from_raw(10 * qty.raw()), realized: Money::ZERO };
+        let booking = Booking {
+            id: TransactionId::of_security(SecurityId(security), number),
+            order: OrderHandle::NONE,
+            order_id: IntId::NONE,
+            exec: ExecRef(number as u128),
+            kind: MovementKind::Buy,
+            strategy: StrategyId(strategy),
+            account: AccountId(1),
+            security: Some(SecurityId(security)),
+            qty,
+            price: sample::price("10"),
+            commission: Money::ZERO,
+            currency: sample::usd(),
+            position,
+            cash: Money::ZERO,
+        };
+        Event { seq: number as u64, at: Timestamp(number as u64), body: EventKind::Booked(booking) }
+    }
+
+    #[test]
+    fn a_query_means_positions_that_are_not_flat_of_its_security_and_strategy() {
+        let reference = RefData::check(sample::sound()).unwrap();
+        let mut view = View::new(1, ViewSettings::default());
+        let held = [(1, 0, 5), (1, 1, -7), (2, 1, 0), (3, 0, 4)];
+        for (number, position) in (1..).zip(held) {
+            view.apply(ShardId(0), &booking(number, position));
+        }
+        let rows = |security: Option<u32>, strategy: Option<u16>| {
+            let (security, strategy) = (security.map(SecurityId), strategy.map(StrategyId));
+            PositionQuery { token: 1, security, strategy }.rows(&view, &reference)
+        };
+        for (security, strategy, expected) in [
+            (None, None, &[(1, 0, 5), (1, 1, -7), (3, 0, 4)][..]),
+            (Some(1), None, &[(1, 0, 5), (1, 1, -7)]),
+            (None, Some(0), &[(1, 0, 5), (3, 0, 4)]),
+            (Some(1), Some(1), &[(1, 1, -7)]),
+            (Some(3), Some(1), &[]),
+            (Some(2), None, &[]),
+        ] {
+            let found = rows(security, strategy);
+            let found: Vec<_> = found.iter().map(|row| (row.security, row.strategy, row.qty)).collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|&(security, strategy, qty)| {
+                    (SecurityId(security), StrategyId(strategy), Qty::whole(qty).unwrap())
+                })
+                .collect();
+            assert_eq!(found, expected, "{security:?} {strategy:?}");
+        }
+        assert_eq!(rows(Some(3), None)[0].avg_price, Some(sample::price("10")));
+    }
+}

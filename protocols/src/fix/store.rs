@@ -199,4 +199,29 @@ mod tests {
             SequenceNumbers { next_target_msg_seq_num: 1, next_sender_msg_seq_num: 1, since: Timestamp(7) }
         );
     }
+
+    #[test]
+    fn a_number_has_one_message_the_newest() {
+        let mut store = MemoryStore::new(Timestamp(5));
+        for (number, message) in [(4, "m4"), (4, "n4"), (5, "m5"), (4, "o4")] {
+            store.save(number, message.as_bytes(), None).unwrap();
+        }
+        let mut into = Vec::new();
+        assert_eq!((store.next_message(1, 4, &mut into), &into[..]), (Some(4), &b"o4"[..]));
+        assert_eq!((store.next_message(5, 9, &mut into), &into[..]), (Some(5), &b"m5"[..]));
+        assert_eq!(store.messages.len(), 2);
+    }
+
+    #[test]
+    fn the_last_reported_event_of_a_shard_is_kept_by_a_reset() {
+        let mut store = MemoryStore::new(Timestamp(5));
+        for (number, shard, seq) in [(1, 0, 7), (2, ShardId::MAX, 8), (3, 0, 9)] {
+            let cause = ReportedEvent { shard: ShardId(shard), seq };
+            store.save(number, b"m", Some(cause)).unwrap();
+        }
+        store.save(4, b"m", None).unwrap();
+        store.reset(SequenceNumbers::fresh(Timestamp(7))).unwrap();
+        let reported = [0, 1, ShardId::MAX].map(|shard| store.last_reported_event(ShardId(shard)));
+        assert_eq!(reported, [9, 0, 8]);
+    }
 }

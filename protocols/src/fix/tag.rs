@@ -410,6 +410,8 @@ mod tests {
         assert_eq!((class(1_812), class(1_813), class(1_402)), (0, 0, 0));
         let fixt = [448, 1_812, 1_813, 1_401, 1_402, APPL_VER_ID, DEFAULT_APPL_VER_ID, STRATEGY_ID];
         assert_eq!(fixt.map(|tag| class_in(FIXT, tag)), [MEMBER, COUNT, MEMBER, LENGTH, DATA, HEADER, 0, 0]);
+        let others = fixt.map(|tag| class_in(b"FIX.4.4", tag));
+        assert_eq!(others, [MEMBER, 0, 0, 0, 0, HEADER, 0, 0]);
         assert_eq!((class(u32::MAX), class_in(FIXT, u32::MAX)), (0, 0));
         assert_eq!((data_of(95), data_of(96), data_of(1_401)), (Some(96), None, Some(1_402)));
         assert_eq!((prefix::ACCOUNT, prefix::CL_ORD_ID, prefix::STRATEGY_ID), (b"1=", b"11=", b"7001="));

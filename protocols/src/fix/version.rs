@@ -92,4 +92,13 @@ mod tests {
         let business = |reason| FixVersion::ALL.map(|version| version.business_reject_reason(reason));
         assert_eq!((business(5), business(6)), ([5; 3], [0, 6, 6]));
     }
+
+    #[test]
+    fn a_later_version_has_more_fields() {
+        assert_eq!(FixVersion::ALL.map(FixVersion::appl_ver_id), [None, None, Some(&b"9"[..])]);
+        let rejects = FixVersion::ALL.map(FixVersion::rejects_by_trading_session_status);
+        let indicators = FixVersion::ALL.map(FixVersion::has_copy_msg_indicator);
+        assert_eq!((rejects, indicators), ([false, true, true], [false, true, true]));
+        assert_eq!(FixVersion::ALL.map(FixVersion::has_mass_action_report_id), [false, false, true]);
+    }
 }

@@ -204,15 +204,52 @@ fn message_types_are_those_of_fix_44() {
 
 #[test]
 fn types_have_the_names_of_the_standard() {
-    for name in ["STRING", "CHAR", "INT", "PRICE", "BOOLEAN", "UTCTIMESTAMP", "LOCALMKTDATE", "MONTHYEAR"] {
-        assert!(FieldType::from_name(name).is_some(), "{name}");
+    use FieldType::*;
+    for kind in [Text, Codes, Char, Int, Decimal, Boolean, Timestamp, Date, Time, MonthYear] {
+        assert_eq!(FieldType::from_name(kind.name()), Some(kind));
     }
-    assert_eq!(FieldType::from_name("string"), None);
+    assert_eq!(
+        ["PRICE", "EXCHANGE", "UTCDATEONLY"].map(FieldType::from_name),
+        [Decimal, Text, Date].map(Some)
+    );
+    // Counts and raw data have rules that an operator cannot add.
+    assert_eq!(["string", "NUMINGROUP", "DATA"].map(FieldType::from_name), [None; 3]);
     for (good, bad) in [("202612", "202613"), ("20261231", "20261232"), ("202612w5", "202612w6")] {
         assert!(FieldType::MonthYear.permits(good.as_bytes()), "{good}");
         assert!(!FieldType::MonthYear.permits(bad.as_bytes()), "{bad}");
     }
     assert!(FieldType::Time.permits(b"08:00:00.123") && !FieldType::Time.permits(b"8:00"));
+}
+
+#[test]
+fn a_tag_has_the_same_type_in_all_versions() {
+    use FieldType::*;
+    let types = [
+        (55, Text),
+        (18, Codes),
+        (54, Char),
+        (423, Int),
+        (34, Count),
+        (44, Decimal),
+        (43, Boolean),
+        (60, Timestamp),
+        (432, Date),
+        (273, Time),
+        (200, MonthYear),
+        (96, Data),
+    ];
+    for (tag, kind) in types {
+        assert_eq!(FixVersion::ALL.map(|version| type_of(version, tag)), [Some(kind); 3], "{tag}");
+    }
+    assert_eq!(FixVersion::ALL.map(|version| type_of(version, 101)), [None; 3]);
+}
+
+#[test]
+fn a_byte_that_is_no_character_is_no_value() {
+    assert!(is_listed(54, b"1") && is_listed(423, b"11"));
+    for byte in [0, b' ', 0x7f, 0x80, 0xff] {
+        assert!(!is_listed(54, &[byte]), "{byte}");
+    }
 }
 
 /// Columns: the message, and its fault in FIX 4.2, 4.4 and 5.0 SP2.
@@ -224,6 +261,12 @@ fn versions_differ_in_tags_and_required_ones() {
         (order.to_string(), [Some((RequiredTagMissing, 21)), None, None]),
         (format!("{order}21=1|"), [None; 3]),
         (format!("{order}21=1|453=1|448=A|"), [Some((InvalidTag, 453)), None, None]),
+        // The last tag of FIX 4.2 is 446, and the first of FIX 4.4 is 447.
+        (format!("{order}21=1|445=1|446=x|"), [Some((TagNotForMessage, 445)); 3]),
+        (
+            format!("{order}21=1|447=D|"),
+            [Some((InvalidTag, 447)), Some((TagNotForMessage, 447)), Some((TagNotForMessage, 447))],
+        ),
         (format!("{order}21=1|59=7|"), [Some((ValueIncorrect, 59)), None, None]),
         (format!("{order}21=1|59=9|"), [Some((ValueIncorrect, 59)), Some((ValueIncorrect, 59)), None]),
         (format!("{order}21=1|18=1 T|"), [None, Some((ValueIncorrect, 18)), None]),
@@ -264,7 +307,8 @@ fn a_version_has_its_own_messages() {
     for later in ["q", "x", "AF", "AN", "BH"] {
         assert_eq!(has(later), [false, true, true], "{later}");
     }
-    assert_eq!((has("BZ"), has("EC"), has("")), ([false, false, true], [false; 3], [false; 3]));
+    assert_eq!((has("BZ"), has("CO"), has("CQ")), ([false, false, true], [false, false, true], has("CO")));
+    assert_eq!((has("CP"), has("EC"), has("")), ([false; 3], [false; 3], [false; 3]));
 }
 
 /// Answers of QuickFIX with its dictionaries of FIX 5.0 SP2 and FIXT 1.1, see

@@ -64,6 +64,8 @@ fn each_fault_of_structure_has_its_reason() {
         ("35=0|34=1|112=a|49=C|", OutOfOrder, 49),
         ("35=0|34=1|10=000|112=a|", OutOfOrder, 10),
         ("35=0|93=1|89=a|112=x|", OutOfOrder, 112),
+        ("35=0|34=1|453=1|448=a|49=C|", OutOfOrder, 49),
+        ("35=0|34=1|20000=x|49=C|", OutOfOrder, 49),
         ("35=0|34=1|0=x|", InvalidTag, 0),
         ("35=0|34=1|012=x|", InvalidTag, 0),
         ("35=0|34=1|-5=x|", InvalidTag, 0),
@@ -74,6 +76,7 @@ fn each_fault_of_structure_has_its_reason() {
         (&long_tag, InvalidTag, 0),
         ("35=0|34=1|58=a|b|", DelimiterInValue, 0),
         ("35=0|34=1|58=a|17|", DelimiterInValue, 0),
+        ("35=0|34=1|58=a|99999999999|", DelimiterInValue, 0),
         ("35=0|34=1||", DelimiterInValue, 0),
         ("35=|34=1|", NoValue, 35),
         ("35=0|34=1|95=3|58=abc|", IncorrectFormat, 95),
@@ -81,6 +84,8 @@ fn each_fault_of_structure_has_its_reason() {
         ("35=0|34=1|95=99999|96=abc|", IncorrectFormat, 95),
         ("35=0|34=1|95=-1|96=abc|", IncorrectFormat, 95),
         ("35=0|34=1|95=x|96=abc|", IncorrectFormat, 95),
+        ("35=0|34=1|95=0|96=|", IncorrectFormat, 95),
+        ("35=0|34=1|95=000003|96=abc|", IncorrectFormat, 95),
         ("35=0|34=1|96=abc|", OutOfOrder, 96),
         ("35=0|34=1|95=3|", IncorrectFormat, 95),
     ];
@@ -96,6 +101,65 @@ fn raw_data_may_hold_delimiters() {
         assert_eq!(message.get(96), Some(&b"a\x0110=00"[..]));
         assert_eq!(message.get(58), Some(&b"z"[..]));
     });
+    for length in [1, 12, 10_000] {
+        check(&format!("35=0|34=1|95={length}|96={}|58=z|", "|".repeat(length)), |message| {
+            assert_eq!(message.fault, None);
+            assert_eq!((message.get(96).map(<[u8]>::len), message.len()), (Some(length), 4));
+        });
+    }
+}
+
+/// Returns tag and value of fields as text.
+fn readable<'a>(fields: impl Iterator<Item = (u32, &'a [u8])>) -> Vec<String> {
+    fields.map(|(tag, value)| format!("{tag}={}", String::from_utf8_lossy(value))).collect()
+}
+
+#[test]
+fn a_field_without_a_tag_is_kept_whole() {
+    check("35=D|34=1|abc=x|58=y|", |message| {
+        assert_eq!(readable(message.iter()), ["34=1", "0=abc=x", "58=y"]);
+    });
+}
+
+/// A book has more fields than the table, and each of its levels the same tags.
+#[test]
+fn market_data_has_any_number_of_fields() {
+    for msg_type in ["W", "X"] {
+        let head = ["34=1", "262=r", "268=300"];
+        let levels = ["269=0", "270=1.5", "271=2"].repeat(300);
+        let fields = [&head[..], &levels].concat();
+        check(&format!("35={msg_type}|{}|", fields.join("|")), |message| {
+            assert_eq!((message.fault, message.len()), (None, FIELDS_MAX));
+            assert_eq!(readable(message.all_fields()), fields);
+            assert_eq!(readable(message.iter()), fields[..FIELDS_MAX]);
+        });
+    }
+    check("35=W|34=1|x=y|58|", |message| {
+        assert_eq!(readable(message.all_fields()), ["34=1", "0=y", "58="]);
+    });
+}
+
+#[test]
+fn plain_fields_are_read_in_one_pass() {
+    for len in 1..60 {
+        let value = "v".repeat(len);
+        let head = format!("35=D|49={value}|56=S|34=7|");
+        let bytes = framed(&format!("{head}1=A|55={value}|100=X|1023={value}|7001=5|58={value}|"));
+        let Ok(Decoded::Message { message: frame, .. }) = decode(&bytes, 100_000) else { panic!("{len}") };
+        let pass = FieldReader { bytes: &bytes, end: frame.end, begin_string: frame.begin_string };
+        let mut fields = Fields::default();
+        fields.clear();
+        let start = frame.body + "35=D|".len();
+        assert_eq!(pass.plain_fields(start, tag::HEADER, &mut fields), (frame.end, 0));
+        assert_eq!(fields.len, 9, "with values of {len} bytes");
+        // A field of the header that follows the body is none of them.
+        fields.clear();
+        assert_eq!(pass.plain_fields(start, 0, &mut fields), (start, 0));
+        let body = frame.body + head.len();
+        assert_eq!(pass.plain_fields(body, tag::HEADER, &mut fields), (frame.end, 0));
+        fields.clear();
+        assert_eq!(pass.plain_fields(body, tag::TRAILER, &mut fields), (body, tag::TRAILER));
+    }
 }
 
 #[test]
@@ -199,8 +263,7 @@ fn messages_are_read_as_field_by_field() {
                 8..28 => "y".repeat(1 + pick(60)),
                 _ => "y".repeat(1 + pick(12)),
             };
-            // A number that is too large is no tag, even without a value.
-            let equals = if tag.len() < 10 && pick(200) == 0 { "" } else { "=" };
+            let equals = if pick(200) == 0 { "" } else { "=" };
             body += &format!("{tag}{equals}{value}|");
         }
         let (fields, fault) = read_plainly(&body);

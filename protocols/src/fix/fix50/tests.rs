@@ -17,6 +17,7 @@ fn runs_and_groups_are_in_rising_order() {
         let tags = message(msg_type.as_bytes()).unwrap();
         assert!(are_rising(tags.all) && are_rising(tags.required), "{msg_type}");
         assert!(tags.required.iter().all(|run| run.first == run.last && tags.has(run.first)), "{msg_type}");
+        assert!(!tags.has(0), "{msg_type}: the colon is no tag");
     }
     for msg_type in ["", "8", "FIXT", "AE", "B", "D "] {
         assert!(message(msg_type.as_bytes()).is_none(), "{msg_type}");

@@ -121,7 +121,8 @@ fn read_terms(message: &FixMessage, kind: SubscriptionKind) -> Result<MarketData
 fn read_securities(message: &FixMessage, reference: &RefData) -> Result<Vec<SecurityId>, RequestFault> {
     let (start, _) = message.find(tag::NO_RELATED_SYM).ok_or(RequestFault::Missing(tag::NO_RELATED_SYM))?;
     let mut members: Vec<OrderFields> = Vec::new();
-    for (tag, value) in message.iter().skip(start + 1) {
+    // The count itself is no part of a member.
+    for (tag, value) in message.iter().skip(start) {
         if tag == tag::SYMBOL {
             members.push(OrderFields { symbol: Some(value), ..OrderFields::default() });
             continue;
@@ -164,4 +165,97 @@ fn check_count(message: &FixMessage, tag: u32, found: usize) -> Result<(), Reque
 
 fn fault(message: &FixMessage, tag: u32, reason: SessionRejectReason) -> FieldFault {
     FieldFault { reason, tag, at: message.find(tag).map_or(message.len(), |(at, _)| at) }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::Currency;
+    use pitlane_engine::refdata::sample;
+
+    use super::*;
+    use crate::fix::fields::tests::check;
+
+    /// Returns the sample with a third security that has the symbol of the first one, on another
+    /// exchange and in another currency.
+    fn ambiguous() -> RefData {
+        let mut rows = sample::sound();
+        rows.securities[2].symbol = "ACME".to_string();
+        rows.families[2].currency = Currency::parse(b"CHF").unwrap();
+        RefData::check(rows).unwrap()
+    }
+
+    fn request(reference: &RefData, body: &str) -> Result<MarketDataRequest, RequestFault> {
+        let mut found = None;
+        check(&format!("35=V|34=1|{body}"), |message| {
+            found = Some(MarketDataRequest::read(message, reference));
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn a_security_is_named_by_all_of_its_members_fields() {
+        let reference = ambiguous();
+        let unknown = Err(RequestFault::Refused(MdRejectReason::UnknownSymbol));
+        let count = Err(RequestFault::Field(FieldFault {
+            reason: SessionRejectReason::GroupCount,
+            tag: tag::NO_RELATED_SYM,
+            at: 6,
+        }));
+        for (group, expected) in [
+            ("146=1|55=ACME C10|", Ok(&[2][..])),
+            ("146=1|55=ACME|", unknown),
+            ("146=1|55=ACME|207=Home|", Ok(&[1])),
+            ("146=1|55=ACME|207=Away|", Ok(&[3])),
+            ("146=1|55=ACME|15=CHF|", Ok(&[3])),
+            ("146=1|55=ACME|15=USD|", Ok(&[1])),
+            ("146=1|55=ACME|15=EUR|", unknown),
+            ("146=1|55=ACME|167=CS|", Ok(&[1])),
+            ("146=1|55=ACME|167=FOR|", Ok(&[3])),
+            ("146=1|55=ACME|48=3|", Ok(&[3])),
+            ("146=1|55=ACME|48=3|22=8|", Ok(&[3])),
+            ("146=1|55=ACME|48=3|22=4|", unknown),
+            ("146=1|55=EURUSD|48=3|", unknown),
+            ("146=1|55=[N/A]|48=3|", Ok(&[3])),
+            ("146=2|55=ACME|207=Home|55=ACME|48=3|", Ok(&[1, 3])),
+            ("146=2|55=ACME|48=3|55=ACME|48=3|", Ok(&[3])),
+            ("146=2|55=ACME|48=3|", count),
+            ("146=1|55=ACME|48=3|55=ACME|48=1|", count),
+            ("146=0|", count),
+            ("146=x|55=ACME|48=3|", count),
+        ] {
+            let found = request(&reference, &format!("262=r|263=0|264=1|267=1|269=0|{group}"));
+            let expected = expected.map(|ids| ids.iter().copied().map(SecurityId).collect::<Vec<_>>());
+            assert_eq!(found.map(|request| request.securities), expected, "{group}");
+        }
+    }
+
+    #[test]
+    fn a_request_names_the_entries_that_it_wants() {
+        let reference = ambiguous();
+        let terms = |types: &str| {
+            let found = request(&reference, &format!("262=r|263=0|264=0|{types}146=1|55=ACME|48=1|"));
+            found.map(|request| request.terms)
+        };
+        let none = MarketDataTerms { depth: DEPTH_LEVELS_MAX, ..MarketDataTerms::NONE };
+        assert_eq!(terms("267=1|269=1|"), Ok(MarketDataTerms { offers: true, ..none }));
+        let most = MarketDataTerms { bids: true, trades: true, volume: true, ..none };
+        assert_eq!(terms("267=3|269=0|269=2|269=B|"), Ok(most));
+        let (reason, tag) = (SessionRejectReason::GroupCount, tag::NO_MD_ENTRY_TYPES);
+        for types in ["267=0|", "267=2|269=0|", "267=1|269=0|269=1|"] {
+            let fault = FieldFault { reason, tag, at: 4 };
+            assert_eq!(terms(types), Err(RequestFault::Field(fault)), "{types}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_request_has_a_longest_length() {
+        let read = |len: usize| {
+            let id = "r".repeat(len);
+            request(&ambiguous(), &format!("262={id}|263=2|")).map(|request| request.id.len())
+        };
+        assert_eq!(read(MD_REQ_ID_BYTES_MAX), Ok(MD_REQ_ID_BYTES_MAX));
+        let (reason, tag) = (SessionRejectReason::ValueIncorrect, tag::MD_REQ_ID);
+        let fault = RequestFault::Field(FieldFault { reason, tag, at: 1 });
+        assert_eq!(read(MD_REQ_ID_BYTES_MAX + 1), Err(fault));
+    }
 }

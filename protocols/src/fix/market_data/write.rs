@@ -200,3 +200,104 @@ impl EntryTime {
 
 /// `20261116`
 const DATE_BYTES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::number::Qty;
+    use pitlane_engine::refdata::sample;
+
+    use super::*;
+    use crate::fix::encode::Encoder;
+    use crate::fix::version::FixVersion;
+
+    /// Returns a bid of 5 at 1, and a trade of 4 at 3 that makes the volume 7.
+    fn tick() -> Tick {
+        Tick {
+            security: SecurityId(1),
+            bid: Price::from_raw(100_000_000),
+            bid_size: qty(5),
+            last: Price::from_raw(300_000_000),
+            last_size: qty(4),
+            traded: true,
+            volume: qty(7),
+            at: Timestamp(1_800_000_000_123_000_000),
+            ..Tick::default()
+        }
+    }
+
+    fn qty(whole: i64) -> Qty {
+        Qty::whole(whole).unwrap()
+    }
+
+    const ALL: MarketDataTerms = MarketDataTerms {
+        depth: 1,
+        is_incremental: true,
+        bids: true,
+        offers: true,
+        trades: true,
+        volume: true,
+    };
+
+    /// Returns the fields that are written, with `|` for SOH.
+    fn written(write: impl FnOnce(&mut Draft, &RefData)) -> String {
+        let reference = RefData::check(sample::sound()).unwrap();
+        let (mut encoder, mut out) = (Encoder::new(FixVersion::Fix44, "S", "T"), Vec::new());
+        let mut draft = encoder.begin(&mut out, b'W', 1, Timestamp(0));
+        write(&mut draft, &reference);
+        draft.finish();
+        let text = String::from_utf8(out).unwrap().replace('\x01', "|");
+        let (_, fields) = text.split_once("|262=").unwrap();
+        format!("262={}", fields.rsplit_once("10=").unwrap().0)
+    }
+
+    #[test]
+    fn a_snapshot_counts_its_levels_the_trade_and_the_volume() {
+        let time = "272=20270115|273=08:00:00.123|";
+        let (bid, trade, volume) = (
+            format!("269=0|270=1|271=5|{time}290=1|"),
+            format!("269=2|270=3|271=4|{time}"),
+            format!("269=B|271=7|{time}"),
+        );
+        let untraded = Tick { traded: false, ..tick() };
+        for (terms, tick, entries) in [
+            (ALL, tick(), vec![&bid, &trade, &volume]),
+            (ALL, untraded, vec![&bid, &volume]),
+            (MarketDataTerms { volume: false, ..ALL }, tick(), vec![&bid, &trade]),
+            (MarketDataTerms { trades: false, bids: false, ..ALL }, tick(), vec![&volume]),
+        ] {
+            let image = MarketImage { seq: 5, tick, book: None, is_book_settled: true };
+            let shown = ShownMarket::of(&image, &terms);
+            let fields = written(|draft, reference| {
+                snapshot(draft, reference, (b"r", &terms, false), &image, &shown);
+            });
+            let head = format!("262=r|55=ACME|48=1|22=8|167=CS|268={}|", entries.len());
+            let entries: String = entries.into_iter().map(String::as_str).collect();
+            assert_eq!(fields, head + &entries);
+        }
+    }
+
+    #[test]
+    fn a_refresh_has_the_trade_and_the_volume_if_they_are_new_and_wanted() {
+        let known = ShownMarket { volume: qty(1), ..ShownMarket::default() };
+        let traded = ShownMarket { volume: qty(7), ..known };
+        let (trade, volume) = ("279=0|269=2|", "279=1|269=B|");
+        let only = |trades, volume| MarketDataTerms { trades, volume, ..ALL };
+        for (terms, tick, shown, expected) in [
+            (only(true, true), tick(), traded, vec![trade, volume]),
+            (only(true, false), tick(), traded, vec![trade]),
+            (only(false, true), tick(), traded, vec![volume]),
+            (only(false, false), tick(), traded, vec![]),
+            (only(true, true), Tick { traded: false, ..tick() }, traded, vec![volume]),
+            (only(true, true), tick(), known, vec![]),
+        ] {
+            let found = refresh(&terms, &known, &shown, &tick);
+            assert_eq!(found.is_some(), !expected.is_empty());
+            let Some(found) = found else { continue };
+            let fields = written(|draft, reference| found.write(draft, reference, b"r", false));
+            let starts: Vec<&str> =
+                fields.match_indices("279=").map(|(at, _)| &fields[at..at + 12]).collect();
+            assert_eq!(starts, expected);
+            assert_eq!(fields.matches("|272=20270115|273=08:00:00.123|").count(), expected.len(), "{fields}");
+        }
+    }
+}

@@ -44,12 +44,37 @@ fn written(text_bytes: usize, write: impl FnOnce(&mut Draft)) -> Vec<u8> {
     out
 }
 
-#[test]
-fn kept_fields_are_those_that_are_written_again() {
-    let reference = RefData::check(sample::sound()).unwrap();
+/// Returns the reference data, and the same with other symbols.
+fn references() -> (RefData, RefData) {
     let mut renamed = sample::sound();
     renamed.securities.iter_mut().for_each(|security| security.symbol += ".NEW");
-    let renamed = RefData::check(renamed).unwrap();
+    (RefData::check(sample::sound()).unwrap(), RefData::check(renamed).unwrap())
+}
+
+/// The symbols change without notice, so that written fields differ from kept ones.
+#[test]
+fn fields_are_kept_from_report_to_report_until_they_are_forgotten() {
+    let (reference, renamed) = references();
+    let mut kept = TermsText::default();
+    let write = |kept: &mut TermsText, reference, terms| {
+        let text = written(0, |draft| kept.write(draft, reference, terms));
+        String::from_utf8(text).unwrap().contains(".NEW")
+    };
+    let terms = Terms { security: SecurityId(1), account: AccountId(1), ..Terms::default() };
+    let resized = Terms { qty: Qty::from_raw(5), ..terms };
+    let elsewhere = Terms { account: AccountId(2), ..terms };
+    assert!(!write(&mut kept, &reference, &terms));
+    assert!(!write(&mut kept, &renamed, &terms), "all fields are kept");
+    assert!(!write(&mut kept, &renamed, &resized), "those of account and security are kept");
+    assert!(write(&mut kept, &renamed, &elsewhere), "other ones are written");
+    assert!(write(&mut kept, &reference, &elsewhere));
+    kept.clear();
+    assert!(!write(&mut kept, &reference, &elsewhere));
+}
+
+#[test]
+fn kept_fields_are_those_that_are_written_again() {
+    let (reference, renamed) = references();
     let (mut rng, mut kept) = (Rng::new(1), TermsText::default());
     let id = IntId::numbered(b'o', 1);
     for round in 0..3_000u64 {

@@ -31,7 +31,7 @@ impl ComingId {
         }
         let start = self.at + NAME.len();
         let end = find_soh(coming, start);
-        let value = coming.get(start..end).filter(|_| coming[end] == SOH)?;
+        let value = coming.get(start..end).filter(|_| coming.get(end) == Some(&SOH))?;
         IntId::parse(value).ok()
     }
 }
