@@ -74,4 +74,19 @@ mod tests {
         assert_eq!((table.get(order(1)), table.get(order(2))), (None, Some(&9)));
         assert_eq!(table.get_mut(order(1)), None);
     }
+
+    #[test]
+    fn each_slot_of_each_shard_has_its_own_value() {
+        let slots = [0, 1, 2, 1_023, 1_024, 1_025, 2_048];
+        let order = |shard, slot| OrderHandle::new(ShardId(shard), 1, slot);
+        let orders: Vec<_> =
+            [0, 1, 2].into_iter().flat_map(|shard| slots.map(|slot| order(shard, slot))).collect();
+        let mut table = HandleTable::default();
+        (0u32..).zip(&orders).for_each(|(value, order)| table.set(*order, value));
+        for (value, order) in (0..).zip(&orders) {
+            assert_eq!(table.get(*order), Some(&value), "{order:?}");
+        }
+        assert_eq!(table.get(order(3, 0)), None);
+        assert_eq!(table.get(order(2, 4_096)), None);
+    }
 }

@@ -242,11 +242,12 @@ mod tests {
             object.number("number", u64::MAX);
             object.flag("flag", true);
             object.json("json", b"[1,2]");
+            object.shown("shown", format_args!("{}\"", 7));
             object.end();
         });
         assert_eq!(
             written,
-            r#"{"text":"a\"b\\c\nd\u0001e/ü€","number":18446744073709551615,"flag":true,"json":[1,2]}"#
+            r#"{"text":"a\"b\\c\nd\u0001e/ü€","number":18446744073709551615,"flag":true,"json":[1,2],"shown":"7\""}"#
         );
         assert!(is_json(written.as_bytes()));
         assert_eq!(text(|out| Object::new(out).end()), "{}");

@@ -28,3 +28,6 @@ pub mod stomp;
 
 pub mod rest;
 pub mod remote;
+
+#[cfg(test)]
+mod test_reports;

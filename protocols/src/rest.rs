@@ -69,3 +69,6 @@ pub use self::session::{RatesVO, SessionVO, VenueLimitVO};
 pub use self::strategy::{PhaseVO, StrategyVO};
 pub use self::subscription::MarketDataSubscriptionVO;
 pub use self::transaction::{TransactionRequestVO, TransactionVO, parse_uuid};
+
+#[cfg(test)]
+mod tests;

@@ -106,7 +106,7 @@ impl Trading {
             Ok(reason) if !is_known && reason != Reason::None => return Err(Problem::refused(reason)),
             _ => {}
         }
-        let confirmation = ConfirmationVO::of(&view, self.shard_client.shards(), directive.key());
+        let confirmation = ConfirmationVO::of(&view, directive.key());
         let status = if confirmation.is_whole() { StatusCode::OK } else { StatusCode::ACCEPTED };
         Ok(HttpResponse::json(&confirmation).with_status(status))
     }

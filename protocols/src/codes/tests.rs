@@ -155,3 +155,12 @@ fn text_is_the_code_and_its_description() {
     assert_eq!(text, "bad-lot: the quantity is not a multiple of the lot size");
     assert_eq!(ReasonText(Reason::None).to_string(), "");
 }
+
+#[test]
+fn a_session_of_fix_4_2_has_its_own_values_and_other_versions_the_configured_ones() {
+    for profile in [FixProfile::Spec, FixProfile::Strict44] {
+        assert_eq!(profile.in_version(FixVersion::Fix42), FixProfile::Fix42);
+        assert_eq!(profile.in_version(FixVersion::Fix44), profile);
+        assert_eq!(profile.in_version(FixVersion::Fix50Sp2), profile);
+    }
+}

@@ -152,6 +152,23 @@ mod tests {
     }
 
     #[test]
+    fn only_brackets_outside_of_texts_are_nested() {
+        for (text, nested) in [
+            ("", 0),
+            ("[][]{}", 1),
+            ("[{[]}]", 3),
+            ("]][", 1),
+            (r#"["[[{"]"#, 1),
+            (r#"["]]", [[]]]"#, 3),
+            (r#"["\"[[", []]"#, 2),
+            (r#"["\\", [[]]]"#, 3),
+            (r"\[[", 2),
+        ] {
+            assert_eq!(depth(text), nested, "{text}");
+        }
+    }
+
+    #[test]
     fn a_lone_surrogate_is_found_at_its_offset() {
         for (text, place) in [
             ("", None),

@@ -294,8 +294,13 @@ pub fn is_of_strategy(event: &Event) -> bool {
 mod tests {
     use super::*;
     use crate::remote::MessageError;
-    use pitlane_engine::command::{CommandKind, StrategyPhase};
+    use crate::test_reports;
+    use pitlane_engine::command::{CommandKind, ExecRef, MovementKind, StrategyPhase};
+    use pitlane_engine::event::{Adjustment, Booking, OrderTerms, PositionState, RequestKind};
+    use pitlane_engine::id::{AccountId, Currency, OrderHandle, TransactionId};
+    use pitlane_engine::number::{Money, Price, Qty};
     use pitlane_engine::time::Timestamp;
+    use pitlane_engine::used_ids::UsedIds;
 
     fn letters() -> Vec<RemoteRequest> {
         let body = CommandKind::Phase { strategy: StrategyId(2), phase: StrategyPhase::Start };
@@ -324,6 +329,20 @@ mod tests {
     }
 
     #[test]
+    fn a_state_comes_back_from_its_bytes() {
+        let report = test_reports::report(source(PortId(1), StrategyId(3)), ExecType::Snapshot);
+        let item = |shard| StateItem {
+            shard: ShardId(shard),
+            event: test_reports::event(9, EventKind::Status(report)),
+        };
+        for state in [vec![], vec![item(0)], vec![item(0), item(1)]] {
+            let bytes = encode_state(&state);
+            assert_eq!(decode_state(&bytes), Ok(state));
+            assert!(decode_state(&bytes[..bytes.len() - 1]).is_err());
+        }
+    }
+
+    #[test]
     fn another_version_is_reported_as_such() {
         let mut bytes = RemoteRequest::Bye { incarnation: 1 }.encode();
         bytes[0] = MESSAGE_VERSION + 1;
@@ -347,5 +366,73 @@ mod tests {
         };
         assert!(concerns(own, &event(gone)) && is_of_strategy(&event(gone)));
         assert!(!concerns(source(PortId(2), StrategyId(3)), &event(gone)));
+        let day = event(EventKind::TradingDay { day: pitlane_engine::time::Day(1) });
+        assert!(!is_of_strategy(&phase(3)) && !is_of_strategy(&day), "they name no source");
+        let client = Source { origin: Origin::Fix, ..own };
+        let of_client = EventKind::Status(test_reports::report(client, ExecType::Accepted));
+        assert!(!is_of_strategy(&event(of_client)) && !concerns(own, &event(of_client)));
+        let used = UsedIds { hashes: [0; UsedIds::COUNT_MAX], source: own, count: 0 };
+        assert!(!is_of_strategy(&event(EventKind::UsedIds(used))), "for the desk of the port");
+    }
+
+    #[test]
+    fn a_strategy_receives_reports_of_its_orders_but_no_snapshots() {
+        let own = source(PortId(1), StrategyId(3));
+        let other = source(PortId(1), StrategyId(4));
+        let orders = |source, what| {
+            let terms = OrderTerms { what, ..test_reports::entered(source) };
+            [EventKind::Order(terms), EventKind::Status(test_reports::report(source, what))]
+        };
+        let receives = |body| concerns(own, &test_reports::event(1, body));
+        for what in [ExecType::Entered, ExecType::Replaced] {
+            assert!(orders(own, what).into_iter().all(receives), "{what:?}");
+            assert!(!orders(other, what).into_iter().any(receives), "{what:?}");
+        }
+        for source in [own, other] {
+            assert!(!orders(source, ExecType::Snapshot).into_iter().any(receives));
+        }
+        let refusal = |source| EventKind::Refused(test_reports::refused(source, RequestKind::Cancel));
+        assert!(receives(refusal(own)) && !receives(refusal(other)));
+        let what = Adjustment::Cash {
+            currency: Currency::default(),
+            before: Money::ZERO,
+            after: Money::from_raw(1),
+        };
+        let adjusted = |id| EventKind::Adjusted { strategy: StrategyId(id), what };
+        assert!(receives(adjusted(3)) && !receives(adjusted(4)));
+        let booked = |id| EventKind::Booked(booking(StrategyId(id)));
+        assert!(receives(booked(3)) && !receives(booked(4)));
+    }
+
+    fn booking(strategy: StrategyId) -> Booking {
+        Booking {
+            id: TransactionId(1),
+            order: OrderHandle::NONE,
+            order_id: IntId::NONE,
+            exec: ExecRef(0),
+            kind: MovementKind::Credit,
+            strategy,
+            account: AccountId(1),
+            security: None,
+            qty: Qty::ZERO,
+            price: Price::ZERO,
+            commission: Money::ZERO,
+            currency: Currency::default(),
+            position: PositionState::default(),
+            cash: Money::ZERO,
+        }
+    }
+
+    #[test]
+    fn an_answer_names_the_request() {
+        let own = source(PortId(1), StrategyId(3));
+        let answered = |body| answers(&test_reports::event(1, body));
+        let [first, second] = [1, 2].map(test_reports::id);
+        assert_eq!(answered(EventKind::Order(test_reports::entered(own))), Some(first));
+        let refusal = test_reports::refused(own, RequestKind::Cancel);
+        assert_eq!(answered(EventKind::Refused(refusal)), Some(second));
+        let report = |what| EventKind::Status(test_reports::report(own, what));
+        assert_eq!(answered(report(ExecType::CancelPending)), Some(first));
+        assert_eq!(answered(report(ExecType::Filled)), None);
     }
 }

@@ -207,6 +207,8 @@ mod tests {
     fn hostile_bodies_are_refused() {
         let deep = "[".repeat(50_000);
         assert_eq!(quantity(deep.as_bytes()), Err(BadBody::TooDeep));
+        assert_eq!(quantity(&deep.as_bytes()[..=DEPTH_MAX]), Err(BadBody::TooDeep));
+        assert_ne!(quantity(&deep.as_bytes()[..DEPTH_MAX]), Err(BadBody::TooDeep));
         assert_eq!(quantity(b"\"\xff\""), Err(BadBody::Encoding(1)));
         assert_eq!(quantity(b" \n"), Err(BadBody::Empty));
         assert!(read::<crate::rest::RatesVO>(b"[1, 2]").is_err(), "a list is no object");

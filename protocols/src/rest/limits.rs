@@ -158,13 +158,10 @@ impl UnconfirmedVO {
 
 impl ConfirmationVO {
     /// Returns the progress of the newest directive for a key.
-    pub fn of(view: &View, shards: u8, key: DirectiveKey) -> ConfirmationVO {
+    pub fn of(view: &View, key: DirectiveKey) -> ConfirmationVO {
         let unconfirmed_shards: Vec<u8> = view.unconfirmed(key).map(|shard| shard.0).collect();
-        let confirmed = match unconfirmed_shards.len() {
-            0 => SwitchStateVO::All,
-            few if few < shards as usize => SwitchStateVO::Some,
-            _ => SwitchStateVO::None,
-        };
+        // One shard at least has applied it: otherwise the view would not know it.
+        let confirmed = if unconfirmed_shards.is_empty() { SwitchStateVO::All } else { SwitchStateVO::Some };
         ConfirmationVO { confirmed, unconfirmed_shards }
     }
 

@@ -104,6 +104,20 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_query_names_its_parameter() {
+        for (bad, text) in [
+            (BadQuery::Encoding, "it is not percent-encoded UTF-8"),
+            (BadQuery::TooMany, "there are more than 8 query parameters"),
+            (BadQuery::Twice("x".into()), "the query parameter `x` occurs twice"),
+            (BadQuery::Unknown("x".into()), "there is no query parameter `x` here"),
+            (BadQuery::Missing("x"), "the query parameter `x` is required"),
+            (BadQuery::Number("x"), "the query parameter `x` is a whole number above zero"),
+        ] {
+            assert_eq!(bad.to_string(), text);
+        }
+    }
+
+    #[test]
     fn a_query_is_read_strictly() {
         let known = ["strategy", "limit", "query"];
         let query = Query::parse("strategy=a%20b&limit=10&query=x+y%2Bz", &known).unwrap();

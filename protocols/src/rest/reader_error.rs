@@ -30,7 +30,6 @@ fn wanted_words(wanted: &str) -> String {
         "u32" => whole(u32::MAX.into()),
         "u64" | "usize" => whole(u64::MAX),
         "i64" | "i32" => "a whole number".to_string(),
-        "f64" | "f32" => "a number".to_string(),
         "a string" | "a borrowed string" | "str" => "a text".to_string(),
         "a boolean" => "true or false".to_string(),
         "a sequence" => "a list".to_string(),
@@ -47,7 +46,6 @@ fn shown(found: &str) -> String {
     let words = match found {
         "sequence" => "a list",
         "map" => "an object",
-        "unit value" => "null",
         _ => number.or_else(|| quoted("boolean ")).or_else(|| found.strip_prefix("string ")).unwrap_or(found),
     };
     match words.char_indices().nth(VALUE_CHARS_MAX) {
@@ -58,7 +56,51 @@ fn shown(found: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+    use serde::de::DeserializeOwned;
+
     use crate::rest::{LimitOrderVO, MarketDataSubscriptionVO, read};
+
+    #[derive(Debug, Deserialize)]
+    struct OneMember<T> {
+        #[serde(rename = "value")]
+        _value: T,
+    }
+
+    /// Returns the words for what a reader of this type expects.
+    fn expected_by<T: DeserializeOwned + std::fmt::Debug>() -> String {
+        let text = read::<OneMember<T>>(b"{\"value\":-1.5}").unwrap_err().to_string();
+        let words =
+            text.strip_prefix("`value`: it must be ").and_then(|text| text.split_once(", not -1.5 at"));
+        words.expect("it names the value").0.to_string()
+    }
+
+    #[test]
+    fn every_expected_type_has_plain_words() {
+        for (words, max) in [
+            (expected_by::<u8>(), "255"),
+            (expected_by::<u16>(), "65535"),
+            (expected_by::<u32>(), "4294967295"),
+            (expected_by::<u64>(), "18446744073709551615"),
+            (expected_by::<usize>(), "18446744073709551615"),
+        ] {
+            assert_eq!(words, format!("a whole number from 0 to {max}"));
+        }
+        for (words, expected) in [
+            (expected_by::<i32>(), "a whole number"),
+            (expected_by::<i64>(), "a whole number"),
+            (expected_by::<String>(), "a text"),
+            (expected_by::<bool>(), "true or false"),
+            (expected_by::<Vec<u8>>(), "a list"),
+            (expected_by::<BTreeMap<String, u8>>(), "an object"),
+            (expected_by::<OneMember<u8>>(), "an object"),
+            (expected_by::<char>(), "a character"),
+        ] {
+            assert_eq!(words, expected);
+        }
+    }
 
     fn of_order(text: &str) -> String {
         read::<LimitOrderVO>(text.as_bytes()).unwrap_err().to_string()

@@ -278,6 +278,8 @@ impl Term {
 
 #[cfg(test)]
 mod tests {
+    use pitlane_engine::refdata::sample;
+
     use super::*;
 
     #[test]
@@ -331,6 +333,55 @@ mod tests {
             SearchProblem::TooLong
         );
         assert!(Search::parse(&"a".repeat(QUERY_BYTES_MAX)).is_ok());
+    }
+
+    #[test]
+    fn an_error_is_shown_with_its_position_and_what_is_possible() {
+        for (query, text) in [
+            ("a currency<USD", "at character 11: this field has no order: use `:`"),
+            ("option:LONG", "at character 8: an option is CALL or PUT"),
+            (&"a ".repeat(TERMS_MAX + 1), "at character 33: a query has at most 16 terms"),
+            (&"a".repeat(QUERY_BYTES_MAX + 1), "a query has at most 256 bytes"),
+        ] {
+            assert_eq!(Search::parse(query).unwrap_err().to_string(), text, "{query}");
+        }
+    }
+
+    /// The sample has a stock, an option on it with the strike 10, and a currency pair.
+    #[test]
+    fn the_securities_that_match_all_terms_are_found() {
+        let reference = RefData::check(sample::sound()).expect("a valid sample");
+        for (query, found) in [
+            ("", vec![1, 2, 3]),
+            ("acme", vec![1, 2, 3]),
+            ("ACME c10", vec![2]),
+            ("acme type:option", vec![2]),
+            ("c10 type:forex", vec![]),
+            ("id:2", vec![2]),
+            ("id=2", vec![2]),
+            ("id<2", vec![1]),
+            ("id<=2", vec![1, 2]),
+            ("id>2", vec![3]),
+            ("id>=2", vec![2, 3]),
+            ("strike<10", vec![]),
+            ("strike<=10", vec![2]),
+            ("strike>9.99", vec![2]),
+            ("expires<2024-10-04", vec![]),
+            ("expires>=2024-10-04", vec![2]),
+            ("expires:2024-10-04", vec![2]),
+            ("currency:eur", vec![3]),
+            ("currency:usd", vec![1, 2, 3]),
+            ("exchange:away", vec![3]),
+            ("family:options", vec![2]),
+            ("underlying:acme", vec![2]),
+            ("option:call", vec![2]),
+            ("tradeable:true", vec![1, 2, 3]),
+            ("tradeable:false", vec![]),
+        ] {
+            let search = Search::parse(query).expect("a valid query");
+            let rows = reference.securities().iter().filter(|row| search.matches(row, &reference));
+            assert_eq!(rows.map(|row| row.id.0).collect::<Vec<u32>>(), found, "{query}");
+        }
     }
 
     #[test]

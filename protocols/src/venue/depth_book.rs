@@ -196,6 +196,15 @@ mod tests {
     }
 
     #[test]
+    fn a_higher_bid_and_a_lower_ask_come_first() {
+        let [low, high] = [1, 2].map(Price::from_raw);
+        for (side, first, then) in [(Side::Buy, high, low), (Side::Sell, low, high)] {
+            assert!(is_better(side, first, then) && !is_better(side, then, first));
+            assert!(!is_better(side, low, low));
+        }
+    }
+
+    #[test]
     fn a_shard_gets_the_whole_book_first_and_then_what_differs() {
         let mut book = DepthBook::new(LEVELS_PER_SIDE_MAX);
         assert_eq!(published(&mut book), "* .", "an empty book is known too");
@@ -236,6 +245,8 @@ mod tests {
         book.set_snapshot_limit(4);
         set(&mut book, Side::Sell, 9, 1);
         assert_eq!(book.levels(Side::Sell).count(), 4, "what is between 4 and 9 is unknown");
+        set(&mut book, Side::Sell, 4, 7);
+        assert_eq!(book.qty(Side::Sell, Price::from_raw(4)).raw(), 7, "the last known one changes");
         set(&mut book, Side::Sell, 1, 0);
         assert!(!book.is_thin());
         set(&mut book, Side::Sell, 2, 0);

@@ -263,6 +263,18 @@ mod tests {
     }
 
     #[test]
+    fn every_frame_has_a_mask_of_its_own() {
+        let (mut client, mut out) = connected();
+        let mut masks = std::collections::BTreeSet::new();
+        for _ in 0..20 {
+            out.clear();
+            client.send(b"x", &mut out);
+            masks.insert(out[2..6].to_vec());
+        }
+        assert_eq!(masks.len(), 20);
+    }
+
+    #[test]
     fn messages_arrive_whole_wherever_the_bytes_are_cut() {
         let mut wire = ANSWER.as_bytes().to_vec();
         for text in ["{\"a\":1}".to_string(), "y".repeat(300), String::new()] {
@@ -313,6 +325,9 @@ mod tests {
         }
         let mut client = WebSocketClient::connect("h", "/", key(), 1, &mut Vec::new());
         let long = vec![b'x'; ANSWER_BYTES_MAX + 1];
+        let longest = &long[..ANSWER_BYTES_MAX];
+        assert_eq!(feed(&mut client, longest, &mut Vec::new()).1, Ok(()), "the rest may follow");
+        let mut client = WebSocketClient::connect("h", "/", key(), 1, &mut Vec::new());
         assert_eq!(feed(&mut client, &long, &mut Vec::new()).1, Err(ClientFault::Handshake));
     }
 

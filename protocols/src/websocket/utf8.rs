@@ -85,6 +85,7 @@ mod tests {
 
     #[test]
     fn an_impossible_byte_is_reported_at_once() {
+        assert!(!Utf8::default().take(&[0x80]), "no byte before it");
         let mut utf8 = Utf8::default();
         assert!(utf8.take("κόσμε".as_bytes()));
         assert!(utf8.take(&[0xf4]));

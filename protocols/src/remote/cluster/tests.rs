@@ -3,13 +3,16 @@
 
 use super::*;
 use crate::remote::MessageError;
+use crate::test_reports;
 use pitlane_engine::command::StrategyPhase;
-use pitlane_engine::event::{ExecType, OrderTerms};
+use pitlane_engine::event::{ExecType, OrderReport, OrderTerms, RequestKind};
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::{Sender, SenderPart, SenderText};
 use pitlane_engine::terms::{Changes, ExecInst, OrderSpecialTerms, SpecialTerms, Status, Terms};
 use pitlane_engine::time::{Day, Timestamp};
+use pitlane_engine::used_ids::UsedIds;
 
 #[test]
 fn each_server_sees_its_own_ports_as_they_are_and_those_of_others_beyond() {
@@ -140,4 +143,135 @@ fn messages_of_another_version_are_refused_as_such() {
         assert_eq!(ClusterMessage::decode(&bytes), Err(error));
         assert_eq!(ClusterBroadcast::decode(&bytes), Err(error));
     }
+}
+
+/// Source of a client of this server, and of one of another server.
+fn sources() -> [Source; 2] {
+    [PortId(5), remote_port(2, PortId(5))].map(|port| Source { port, ..Source::default() })
+}
+
+#[test]
+fn the_port_of_an_answer_is_translated_wherever_the_event_names_it() {
+    let [own, _] = sources();
+    let special = SpecialTerms::default();
+    let (order, id) = (test_reports::handle(1), test_reports::id(1));
+    for body in [
+        EventKind::Order(test_reports::entered(own)),
+        EventKind::Status(test_reports::report(own, ExecType::Accepted)),
+        EventKind::Refused(test_reports::refused(own, RequestKind::Cancel)),
+        EventKind::Forgotten { order, source: own, id },
+        EventKind::Done { source: own, token: 1, reason: Reason::None },
+        EventKind::UsedIds(UsedIds { hashes: [0; UsedIds::COUNT_MAX], source: own, count: 0 }),
+        EventKind::SpecialTerms(OrderSpecialTerms { order, source: own, is_snapshot: false, special }),
+    ] {
+        let mut event = test_reports::event(1, body);
+        let source = source_of(&mut event).expect("it answers a source");
+        assert_eq!(*source, own);
+        source.port = remote_port(1, source.port);
+        assert_eq!(event.body.subject().source.map(|source| source.port), Some(remote_port(1, PortId(5))));
+    }
+    let mut day = test_reports::event(1, EventKind::TradingDay { day: Day(5) });
+    assert_eq!(source_of(&mut day), None);
+}
+
+#[test]
+fn the_senders_that_an_event_names_are_translated() {
+    let sender = SenderId(5 << 24 | 77);
+    let here = |port: PortId| remote_port(2, port);
+    let translated = sender.with_port(here(PortId(5)));
+    assert_ne!(translated, sender);
+    let translate = |body| {
+        let mut event = test_reports::event(1, body);
+        translate_senders(&mut event, here);
+        event.body
+    };
+    let order = OrderTerms { sender, ..test_reports::entered(Source::default()) };
+    assert_eq!(
+        translate(EventKind::Order(order)),
+        EventKind::Order(OrderTerms { sender: translated, ..order })
+    );
+    let report = OrderReport { sender, ..test_reports::report(Source::default(), ExecType::Canceled) };
+    assert_eq!(
+        translate(EventKind::Status(report)),
+        EventKind::Status(OrderReport { sender: translated, ..report })
+    );
+    let known = |id| EventKind::Sender { id, sender: Sender::default() };
+    assert_eq!(translate(known(sender)), known(translated));
+    let sent = |id| EventKind::Sent {
+        order: test_reports::handle(1),
+        sent: SentBy { submitted: id, modified: id, canceled: id },
+    };
+    assert_eq!(translate(sent(sender)), sent(translated));
+    assert_eq!(translate(sent(SenderId::INTERNAL)), sent(SenderId::INTERNAL), "the same on all servers");
+}
+
+#[test]
+fn a_command_for_another_server_has_the_ports_that_it_knows() {
+    let sender = SenderId(5 << 24 | 77);
+    let there = remote_port(1, PortId(5));
+    let part = SenderPart::Session(SenderText::new("x"));
+    let [own, _] = sources();
+    let mut command = Command { sender, ..Command::new(own, 1, CommandKind::Sender { id: sender, part }) };
+    translate_command(&mut command, 1);
+    assert_eq!((command.source.port, command.sender), (there, sender.with_port(there)));
+    assert_eq!(command.body, CommandKind::Sender { id: sender.with_port(there), part });
+}
+
+#[test]
+fn events_about_orders_of_other_servers_are_told_from_snapshots_and_own_orders() {
+    let concerns = |body| concerns_remote_client(&test_reports::event(1, body));
+    let [own, remote] = sources();
+    let status = |source, what| EventKind::Status(test_reports::report(source, what));
+    assert!(concerns(status(remote, ExecType::Accepted)));
+    assert!(!concerns(status(remote, ExecType::Snapshot)));
+    assert!(!concerns(status(own, ExecType::Accepted)) && !concerns(status(own, ExecType::Snapshot)));
+    let done = EventKind::Done { source: remote, token: 1, reason: Reason::None };
+    assert!(!concerns(done), "about no order");
+    assert!(!concerns(EventKind::TradingDay { day: Day(5) }));
+}
+
+#[test]
+fn an_event_with_numbers_that_its_shard_cannot_have_is_not_sound() {
+    const ORDERS_MAX: u32 = 10;
+    let is_sound = |body| is_sound(ShardId(3), ORDERS_MAX, &test_reports::event(1, body));
+    let of_order = |shard, slot, security| {
+        let order = OrderHandle::new(ShardId(shard), 1, slot);
+        let report = test_reports::report(Source::default(), ExecType::Accepted);
+        EventKind::Status(OrderReport { order, security: SecurityId(security), ..report })
+    };
+    for (shard, slot, security, expected) in [
+        (3, 0, 1, true),
+        (3, ORDERS_MAX - 1, SecurityId::MAX, true),
+        (3, ORDERS_MAX, 1, false),
+        (3, ORDERS_MAX + 1, 1, false),
+        (2, 0, 1, false),
+        (3, 0, SecurityId::MAX + 1, false),
+        (2, 0, SecurityId::MAX + 1, false),
+    ] {
+        assert_eq!(is_sound(of_order(shard, slot, security)), expected, "{shard} {slot} {security}");
+    }
+    let none = test_reports::report(Source::default(), ExecType::Accepted);
+    assert!(is_sound(EventKind::Status(OrderReport { order: OrderHandle::NONE, ..none })));
+    let halt = |security| EventKind::Halt { security: SecurityId(security), on: true };
+    assert!(is_sound(halt(SecurityId::MAX)) && !is_sound(halt(SecurityId::MAX + 1)));
+    assert!(is_sound(EventKind::TradingDay { day: Day(5) }));
+}
+
+#[test]
+fn an_answer_has_the_key_of_its_command() {
+    let [own, _] = sources();
+    let (order, first, second) = (test_reports::handle(1), test_reports::id(1), test_reports::id(2));
+    let key_of = |body| AnswerKey::of_event(&test_reports::event(1, body));
+    let command = |body| Some(AnswerKey::of_command(&Command::new(own, 7, body)));
+    let submit = CommandKind::Submit { id: first, terms: Terms::default() };
+    assert_eq!(key_of(EventKind::Order(test_reports::entered(own))), command(submit));
+    let modify = CommandKind::Modify { order, id: second, changes: Changes::default() };
+    let replaced = OrderReport { id: second, ..test_reports::report(own, ExecType::ReplacePending) };
+    let refusal = test_reports::refused(own, RequestKind::Replace);
+    assert_eq!(key_of(EventKind::Status(replaced)), command(modify));
+    assert_eq!(key_of(EventKind::Refused(refusal)), command(modify));
+    let phase = CommandKind::Phase { strategy: StrategyId(2), phase: StrategyPhase::Start };
+    let done = EventKind::Done { source: own, token: 7, reason: Reason::None };
+    assert_eq!(key_of(done), command(phase));
+    assert_eq!(key_of(EventKind::Status(test_reports::report(own, ExecType::Accepted))), None);
 }

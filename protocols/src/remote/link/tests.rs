@@ -106,6 +106,31 @@ fn a_frame_beyond_the_limit_is_refused_before_its_body_arrives() {
 }
 
 #[test]
+fn a_frame_waits_for_its_rest_and_may_be_as_long_as_the_limit() {
+    let mut buffer = FrameBuffer::new(3);
+    assert!(!buffer.has_part());
+    buffer.extend(&[3, 0, 0, 0, 7]);
+    assert_eq!(buffer.next_frame(), Ok(None));
+    assert!(buffer.has_part());
+    buffer.extend(&[8, 9, 1]);
+    assert_eq!(buffer.next_frame(), Ok(Some(&[7, 8, 9][..])));
+    assert!(buffer.has_part(), "of the next one");
+}
+
+#[test]
+fn bytes_that_are_no_frame_are_described() {
+    let short = DecodeError { at: 3, problem: DecodeProblem::Short };
+    for (error, text) in [
+        (FrameError::Length { length: 9, max: 4 }, "a frame has 9 bytes; it must have 1 to 4".to_string()),
+        (FrameError::Kind(77), "a frame has the unknown kind 77".to_string()),
+        (FrameError::Damaged(short), short.to_string()),
+        (FrameError::Rule("names are short"), "names are short".to_string()),
+    ] {
+        assert_eq!(LinkRefusal::BadFrame(error).to_string(), text);
+    }
+}
+
+#[test]
 fn a_login_of_another_version_is_known_as_such() {
     let bytes = [kind::LOGIN, LINK_VERSION + 1, 0xff, 0xff];
     let version = LINK_VERSION + 1;
