@@ -15,6 +15,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 use pitlane_journal::cli::{self, RecordRange};
 use pitlane_journal::disk::Disk;
+use pitlane_journal::header::{Header, RULES};
 use pitlane_journal::{
     Fault, FaultKind, JournalSettings, JournalSetup, Level, Opened, SEGMENT_BYTES_MIN, Writer,
 };
@@ -242,6 +243,42 @@ fn a_damaged_record_is_refused_with_file_offset_and_advice() {
     let verified = cli::verify(&Disk::Real, &data, &RecordRange::default(), &mut out).unwrap();
     assert_eq!(verified.faults, 1);
     assert!(String::from_utf8_lossy(&out).contains("NOT SOUND"));
+}
+
+/// Changes the header of the newest segment of the first shard.
+fn change_newest_header(data: &Path, change: impl Fn(Header) -> Header) {
+    let folder = data.join("journal/shard-00");
+    let names = Disk::Real.list(&folder).unwrap();
+    let segments = names.iter().rev().filter(|name| name.ends_with(".seg"));
+    let (path, mut bytes, header) = segments
+        .map(|name| folder.join(name))
+        .find_map(|path| {
+            let bytes = std::fs::read(&path).unwrap();
+            let (header, _) = Header::decode(&bytes).ok()?;
+            Some((path, bytes, header))
+        })
+        .expect("a segment was written");
+    let (changed, _) = change(header).encode();
+    bytes[..changed.len()].copy_from_slice(&changed);
+    std::fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn a_journal_of_earlier_rules_starts_if_its_digests_come_out_the_same() {
+    let is_sound = |change: fn(Header) -> Header| {
+        let data = folder("rules");
+        live(open(&data, Level::Os), 2_000);
+        change_newest_header(&data, change);
+        open_with(&data, settings(Level::Os), 2, 7).map(|opened| {
+            let warnings = &opened.shards[0].found.warnings;
+            assert!(warnings.iter().any(|text| text.contains("of an earlier version")), "{warnings:?}");
+        })
+    };
+    assert!(is_sound(|header| Header { rules: RULES - 1, ..header }).is_ok());
+    let refused = is_sound(|header| Header { rules: RULES - 1, digest: header.digest ^ 1, ..header });
+    assert!(matches!(refused.unwrap_err().what, FaultKind::OldRules { .. }));
+    let refused = is_sound(|header| Header { digest: header.digest ^ 1, ..header });
+    assert!(matches!(refused.unwrap_err().what, FaultKind::Digest { .. }));
 }
 
 #[test]
