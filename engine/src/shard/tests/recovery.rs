@@ -9,7 +9,7 @@ use crate::settings::{SelfTrade, VenueSettings};
 use crate::terms::{ExecInst, SpecialTerms};
 
 impl Bench {
-    fn begin(&mut self, settings: ShardSettings) -> Vec<EventKind> {
+    pub(super) fn begin(&mut self, settings: ShardSettings) -> Vec<EventKind> {
         let reference = self.shard.reference().clone();
         self.now += 1;
         let mut events = Vec::new();
@@ -25,13 +25,13 @@ impl Bench {
         }
     }
 
-    fn snapshot_bytes(&self) -> Vec<u8> {
+    pub(super) fn snapshot_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.shard.save(&mut bytes);
         bytes
     }
 
-    fn load(&self, bytes: &[u8]) -> Result<Shard, crate::codec::DecodeError> {
+    pub(super) fn load(&self, bytes: &[u8]) -> Result<Shard, crate::codec::DecodeError> {
         let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
         Shard::load(bytes, ShardId(0), 1, reference, settings)
     }
