@@ -378,10 +378,7 @@ impl Shard {
                 self.refuse_close(slot, reason);
                 self.query_after_refusal(slot, reason, out);
             }
-            None if requests.replace.is_some() => self.replace_refused(slot, reason, out),
-            // Answered already: the order ended first.
-            None if self.orders.get(slot).base.is_finished() => {}
-            None => self.alert_unexpected(slot, out),
+            None => self.replace_refused(slot, reason, out),
         }
     }
 
@@ -399,6 +396,7 @@ impl Shard {
                 self.query_after_refusal(slot, reason, out);
                 self.send_cancel(slot, out);
             }
+            // Answered already: the order ended first.
             None if self.orders.get(slot).base.is_finished() => {}
             None => self.alert_unexpected(slot, out),
         }
@@ -409,7 +407,7 @@ impl Shard {
     pub(super) fn finish(&mut self, slot: u32, left: Qty, out: &mut Outbox) {
         let order = self.orders.get(slot);
         assert!(order.base.is_finished(), "only an ended order is cleared up");
-        if order.waits_for_trigger() && !order.at_venue() {
+        if order.waits_for_trigger() {
             self.drop_stop(slot);
         }
         if self.orders.get(slot).requests == NIL {

@@ -1,18 +1,29 @@
 //! The shard as a whole: few tests, one for each path through it. The detailed rules, with a naive
 //! twin, are tested in `tests/`.
 
+mod bench;
 mod book_orders;
+mod book_steps;
 mod messages;
 mod calendar;
 mod credit;
 mod damage;
 mod depth;
+mod digests;
+mod gate;
 mod levels;
+mod many;
+mod operator;
+mod recipients;
+mod reconciliation;
 mod regressions;
+mod requests;
+mod snapshots;
 mod recovery;
 mod money;
 mod outside;
 mod trades;
+mod transit;
 mod venue_books;
 
 use super::*;

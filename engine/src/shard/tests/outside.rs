@@ -8,11 +8,11 @@ use crate::sender::SenderId;
 use crate::shard::order_entry::FINISHED_OUTSIDE_DAYS;
 use crate::time::NS_PER_DAY;
 
-fn filled(exec: u128, q: &str, p: &str) -> VenueReport {
+pub(super) fn filled(exec: u128, q: &str, p: &str) -> VenueReport {
     VenueReport::Filled { exec: ExecRef(exec), qty: qty(q), price: price(p) }
 }
 
-fn busted(exec_ref: u128, exec: u128, is_open: bool) -> VenueReport {
+pub(super) fn busted(exec_ref: u128, exec: u128, is_open: bool) -> VenueReport {
     let (exec_ref, exec) = (ExecRef(exec_ref), ExecRef(exec));
     VenueReport::Amended { exec_ref, exec, qty: Qty::ZERO, price: Price::ZERO, is_open }
 }
@@ -22,14 +22,14 @@ fn credit_used(bench: &Bench) -> Money {
     Money::from_raw(guard.share(BudgetKind::Credit).used)
 }
 
-fn alerts(events: &[EventKind]) -> Vec<Alert> {
+pub(super) fn alerts(events: &[EventKind]) -> Vec<Alert> {
     events
         .iter()
         .filter_map(|body| if let EventKind::Alert { alert, .. } = body { Some(*alert) } else { None })
         .collect()
 }
 
-fn instructions(events: &[EventKind]) -> Vec<Instruction> {
+pub(super) fn instructions(events: &[EventKind]) -> Vec<Instruction> {
     events
         .iter()
         .filter_map(
@@ -371,6 +371,6 @@ fn a_stop_that_did_not_leave_is_sent_when_the_adapter_confirms_its_connection() 
     assert_eq!(venue_requests(&events), [], "it is sent once");
 }
 
-fn venue_requests(events: &[EventKind]) -> Vec<VenueRequest> {
+pub(super) fn venue_requests(events: &[EventKind]) -> Vec<VenueRequest> {
     instructions(events).iter().map(|instruction| instruction.request).collect()
 }
