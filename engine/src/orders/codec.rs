@@ -309,3 +309,6 @@ impl Marks {
         self.claimed == self.taken.len()
     }
 }
+
+#[cfg(test)]
+mod tests;
