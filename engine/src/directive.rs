@@ -164,6 +164,15 @@ mod tests {
     }
 
     #[test]
+    fn a_version_is_the_time_in_steps_of_eight_or_a_step_beyond_the_newest() {
+        let after = |newest, now| DirectiveVersion::after(DirectiveVersion(newest), Timestamp(now), 5).0;
+        assert_eq!(after(0, 800_000), 800_000 | 5, "the clock is ahead");
+        let newest = 8_000_000;
+        assert_eq!(after(newest, 3), newest + (1 + 3) * 8 + 5, "the clock is behind");
+        assert_eq!(after(newest, 0x5_0007), newest + (1 + 7) * 8 + 5, "the step has a bound");
+    }
+
+    #[test]
     fn of_two_directives_for_a_key_the_newer_one_stands_in_whatever_order_they_come() {
         let kill = |on| Directive::Kill { scope: Scope::Global, on };
         let mut known = Directives::default();
@@ -192,6 +201,12 @@ mod tests {
         for security in 0..DIRECTIVES_MAX as u32 {
             known.note(restrict(security), DirectiveVersion(1));
         }
+        let decoded = |known: &Directives| {
+            let mut bytes = Vec::new();
+            known.encode(&mut bytes);
+            crate::codec::decode_whole::<Directives>(&bytes).map_err(|damage| damage.problem)
+        };
+        assert_eq!(decoded(&known).as_ref(), Ok(&known));
         let next = restrict(DIRECTIVES_MAX as u32);
         assert_eq!(known.is_newer(&next, DirectiveVersion(2)), Err(Reason::ShardFull));
         assert_eq!(
@@ -199,5 +214,11 @@ mod tests {
             Ok(true),
             "those that are known can change"
         );
+        known.note(next, DirectiveVersion(2));
+        assert_eq!(decoded(&known), Err(DecodeProblem::Contradiction), "one too many");
+        let row = |security| (restrict(security), DirectiveVersion(1));
+        for rows in [vec![row(1), row(1)], vec![row(2), row(1)]] {
+            assert_eq!(decoded(&Directives { rows }), Err(DecodeProblem::Contradiction), "in key order");
+        }
     }
 }

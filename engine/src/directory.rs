@@ -406,3 +406,6 @@ fn index_id(table: &mut Vec<u32>, id: u32, at: u32) {
     }
     table[id as usize] = at;
 }
+
+#[cfg(test)]
+mod tests;

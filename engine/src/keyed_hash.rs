@@ -67,6 +67,21 @@ mod tests {
         counts.into_iter().max().unwrap()
     }
 
+    /// Snapshots and other servers know ids by these numbers.
+    #[test]
+    fn the_hash_of_an_id_does_not_change() {
+        let keyed_hash = KeyedHash::new(7);
+        for (id, hash) in [
+            ("order-1", 0x647b_5386_de33_50a0),
+            ("a-long-id-with-more-than-sixteen-characters", 0x2afd_9962_bee7_b491),
+            (&"x".repeat(48), 0xa84c_0003_8489_8b56),
+        ] {
+            let id = IntId::parse(id.as_bytes()).unwrap();
+            assert_eq!(keyed_hash.hash_wide(3, &id), hash);
+            assert_eq!(keyed_hash.hash(3, &id) as u64, hash & 0xffff_ffff);
+        }
+    }
+
     #[test]
     fn ids_that_are_alike_are_spread() {
         for seed in 0..8 {

@@ -210,6 +210,7 @@ mod tests {
     fn the_same_id_in_another_session_is_a_distinct_id() {
         let index = IdIndex::new(4, 1, LargePages::NONE);
         let id = IntId::parse(b"A").unwrap();
+        assert!(index.is_empty());
         assert_ne!(index.keyed_hash.hash(0, &id), index.keyed_hash.hash(1, &id));
         assert_eq!(index.get(0, &id, |_| true), None);
     }

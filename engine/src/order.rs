@@ -280,6 +280,7 @@ pub struct CancelRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terms::OrderKind;
 
     const STEPS: [Step; 6] =
         [Step::Accept, Step::Reject, Step::Fill, Step::Complete, Step::Cancel, Step::Expire];
@@ -351,6 +352,30 @@ mod tests {
                     assert_eq!(order.leaves().is_zero(), status.is_finished());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_triggered_stop_is_unsent_until_its_outside_venue_shows_that_it_has_it() {
+        let mut order = crate::orders::empty_order();
+        order.terms.kind = OrderKind::Stop;
+        order.base = Base::Working;
+        order.set_triggered(true);
+        order.set_outside(true);
+        assert!(order.is_unsent_stop());
+        let changes: [fn(&mut Order); 7] = [
+            |order| order.terms.kind = OrderKind::Limit,
+            |order| order.set_triggered(false),
+            |order| order.set_outside(false),
+            |order| order.set_acknowledged(true),
+            |order| order.cum = Qty::from_raw(1),
+            |order| order.base = Base::PendingNew,
+            |order| order.base = Base::Canceled,
+        ];
+        for (at, change) in changes.into_iter().enumerate() {
+            let mut other = order;
+            change(&mut other);
+            assert!(!other.is_unsent_stop(), "change {at}");
         }
     }
 }

@@ -318,4 +318,44 @@ mod tests {
         assert!(written - received.len() as u64 == outbox.waiting().len() as u64);
         assert_eq!(outbox.events.as_ptr(), place, "and never in other memory");
     }
+
+    #[test]
+    fn a_snapshot_item_has_a_flag_only_on_the_link_alone() {
+        let mut outbox = Outbox::new(7);
+        let (link, port) = (PortMask::one(PortId::LINK), PortMask::one(PortId(2)));
+        for to in [link, PortMask::NONE, port, link.with(port), link] {
+            outbox.emit_snapshot_item(to, Timestamp(1), DONE);
+        }
+        let numbers: Vec<u64> = outbox.waiting().iter().map(|(_, event)| event.seq).collect();
+        assert_eq!(numbers, [7 | Event::SNAPSHOT, 7, 7, 7 | Event::SNAPSHOT]);
+        assert_eq!((outbox.seq(), outbox.waiting_count()), (7, 4));
+    }
+
+    #[test]
+    fn delivered_events_make_room_for_a_step() {
+        let mut outbox = Outbox::new(0);
+        step(&mut outbox, EVENTS_PER_COMMAND_MAX / 2, 1, 1);
+        assert!(!outbox.has_room(), "a step may emit more than is left");
+        step(&mut outbox, EVENTS_PER_COMMAND_MAX / 2, 2, 1);
+        while outbox.is_ready() {
+            outbox.pop_front();
+        }
+        assert_eq!(outbox.waiting_count(), EVENTS_PER_COMMAND_MAX / 2);
+        assert!(!outbox.has_room());
+        outbox.release(2);
+        let rest = EVENTS_PER_COMMAND_MAX as u64 / 2 + 1..=EVENTS_PER_COMMAND_MAX as u64;
+        assert!(hand_on(&mut outbox).into_iter().eq(rest), "in order, though they were moved");
+        assert!(outbox.has_room() && outbox.waiting_count() == 0);
+    }
+
+    #[test]
+    fn a_step_without_events_does_not_change_what_is_held() {
+        let mut outbox = Outbox::for_waiting(0);
+        step(&mut outbox, 1, 1, 0);
+        step(&mut outbox, 1, 1, 0);
+        step(&mut outbox, 0, 2, 0);
+        assert_eq!(outbox.held.len(), 1, "one entry for both steps of a command");
+        outbox.release(1);
+        assert_eq!((hand_on(&mut outbox), outbox.held.len()), (vec![1, 2], 0));
+    }
 }

@@ -65,3 +65,48 @@ impl PendingCommands {
         sent
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::{Depths, PortClass, mesh};
+
+    #[test]
+    fn commands_are_sent_in_their_order_as_far_as_there_is_room() {
+        let (mut ports, mut shards) = mesh(&[PortClass::Control], 2, Depths { commands: 1, events: 1 });
+        let port = &mut ports[0];
+        let mut pending = PendingCommands::new(Source::default());
+        assert!(pending.is_empty());
+        pending.push(ShardId(1), CommandKind::ResetCash);
+        pending.push_all(CommandKind::Timer);
+        pending.push(ShardId(0), CommandKind::ResetPositions);
+        assert!(!pending.is_empty());
+        let mut received = Vec::new();
+        for sent in [1, 2, 0] {
+            assert_eq!(pending.poll(port), sent);
+            received.extend(
+                shards
+                    .iter_mut()
+                    .enumerate()
+                    .filter_map(|(shard, end)| end.poll_command().map(|command| (shard, command.body))),
+            );
+        }
+        let expected = [
+            (0, CommandKind::Timer),
+            (1, CommandKind::ResetCash),
+            (0, CommandKind::ResetPositions),
+            (1, CommandKind::Timer),
+        ];
+        assert_eq!(received, expected);
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn dropped_commands_are_not_sent() {
+        let (mut ports, _shards) = mesh(&[PortClass::Control], 1, Depths::default());
+        let mut pending = PendingCommands::new(Source::default());
+        pending.push_all(CommandKind::Timer);
+        pending.clear();
+        assert_eq!((pending.is_empty(), pending.poll(&mut ports[0])), (true, 0));
+    }
+}

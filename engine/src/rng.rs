@@ -99,8 +99,20 @@ mod tests {
     fn the_stream_is_the_published_one() {
         // The first numbers of the reference implementation from the state 1, 2, 3, 4.
         let mut rng = Rng { state: [1, 2, 3, 4] };
-        let first: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
-        assert_eq!(first, [11520, 0, 1509978240, 1215971899390074240]);
+        let first: Vec<u64> = (0..10).map(|_| rng.next_u64()).collect();
+        let expected = [
+            11_520,
+            0,
+            1_509_978_240,
+            1_215_971_899_390_074_240,
+            1_216_172_134_540_287_360,
+            607_988_272_756_665_600,
+            16_172_922_978_634_559_625,
+            8_476_171_486_693_032_832,
+            10_595_114_339_597_558_777,
+            2_904_607_092_377_533_576,
+        ];
+        assert_eq!(first, expected);
     }
 
     #[test]
@@ -114,8 +126,11 @@ mod tests {
     fn equal_seeds_give_equal_streams_and_others_do_not() {
         let draw = |mut rng: Rng| (0..8).map(|_| rng.next_u64()).collect::<Vec<_>>();
         assert_eq!(draw(Rng::named(1, 7)), draw(Rng::named(1, 7)));
-        assert_ne!(draw(Rng::named(1, 7)), draw(Rng::named(1, 8)));
-        assert_ne!(draw(Rng::named(1, 7)), draw(Rng::named(2, 7)));
+        let seeds_and_names =
+            [0, 1, 2, u64::MAX].into_iter().flat_map(|seed| [7, 8].map(|name| (seed, name)));
+        let streams: std::collections::BTreeSet<_> =
+            seeds_and_names.map(|(seed, name)| draw(Rng::named(seed, name))).collect();
+        assert_eq!(streams.len(), 8);
     }
 
     #[test]

@@ -200,3 +200,29 @@ pub struct Delays {
     /// From the venue's market to the published tick.
     pub feed_ns: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_delays_draws_each_of_its_entries_equally_often() {
+        let table = DelayTable::new(vec![70, 20, 50, 20]);
+        assert_eq!((table.entries(), table.range()), (&[70, 20, 50, 20][..], (20, 70)));
+        let mut rng = Rng::new(3);
+        let mut drawn: Vec<u64> = (0..4_000).map(|_| table.draw(&mut rng)).collect();
+        drawn.sort_unstable();
+        let count = |delay| drawn.iter().filter(|drawn| **drawn == delay).count();
+        assert_eq!(count(20) + count(50) + count(70), drawn.len());
+        for (delay, expected) in [(20, 2_000), (50, 1_000), (70, 1_000)] {
+            assert!(count(delay).abs_diff(expected) < 150, "{delay}: {}", count(delay));
+        }
+    }
+
+    #[test]
+    fn the_models_with_a_queue_count_what_rests_before_an_order() {
+        let with_queue = [FillModel::Queue, FillModel::QueueBack, FillModel::QueueTraded];
+        assert!(with_queue.into_iter().all(FillModel::has_queue));
+        assert!(![FillModel::Through, FillModel::Touch].into_iter().any(FillModel::has_queue));
+    }
+}

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(first.slot(), second.slot());
         assert_eq!((map.get(first), map.get(second)), (None, Some(&"second")));
         assert!(map.get_mut(first).is_none() && map.remove(first).is_none());
-        assert_eq!((map.len(), map.key_at(second.slot())), (1, Some(second)));
+        assert_eq!((map.len(), map.is_empty(), map.key_at(second.slot())), (1, false, Some(second)));
         assert_eq!((map.at(second.slot()), map.at(7)), (Some(&"second"), None));
     }
 

@@ -93,8 +93,9 @@ mod tests {
         table.insert(new, "new");
         assert_eq!((table.get(new), table.get(old), table.get(other)), (Some(&"new"), None, None));
         assert!(table.get_mut(old).is_none() && table.remove(old).is_none());
-        assert_eq!(table.len(), 1);
+        assert_eq!((table.len(), table.is_empty()), (1, false));
         table.insert(other, "other");
+        assert_eq!((table.len(), table.get_mut(other)), (2, Some(&mut "other")));
         assert_eq!(table.keys(), [new, other]);
         assert_eq!((table.remove(new), table.remove(new), table.get(new)), (Some("new"), None, None));
         assert_eq!(table.iter().collect::<Vec<_>>(), [(other, &"other")]);

@@ -227,4 +227,43 @@ mod tests {
         }
         assert_eq!(DelayLine::new(1).arrival(Timestamp(1), 2, 0), Timestamp(3));
     }
+
+    #[test]
+    fn a_fixed_delay_is_added_unless_something_earlier_is_still_on_its_way() {
+        let mut way = DelayLine::new(3);
+        assert_eq!(way.arrival_after(Timestamp(10), 50), Timestamp(60));
+        assert_eq!(way.arrival_after(Timestamp(20), 5), Timestamp(60));
+        assert_eq!(way.arrival_after(Timestamp(100), 5), Timestamp(105));
+        let table = DelayTable::new(vec![7, 8]);
+        let drawn: Vec<u64> = (0..100).map(|_| way.draw(&table)).collect();
+        assert!(drawn.contains(&7) && drawn.contains(&8), "{drawn:?}");
+        assert!(drawn.iter().all(|delay| [7, 8].contains(delay)));
+    }
+
+    #[test]
+    fn the_jitter_has_its_bound_and_zero_is_none() {
+        let arrivals = |jitter| {
+            let arrival = |seed| DelayLine::new(seed).arrival(Timestamp(100), 5, jitter).0 - 105;
+            (0..200).map(arrival).collect::<std::collections::BTreeSet<u64>>()
+        };
+        assert_eq!(arrivals(0), [0].into());
+        assert_eq!(arrivals(2), [0, 1, 2].into());
+    }
+
+    #[test]
+    fn stored_timers_are_in_order_and_numbered_up_to_the_last() {
+        let entry = |at, seq| TimerEntry { at: Timestamp(at), seq, what: date(1) };
+        let problem = |entries: &[TimerEntry], seq: u64| {
+            let mut bytes = Vec::new();
+            encode_list(entries.iter(), &mut bytes);
+            seq.encode(&mut bytes);
+            crate::codec::decode_whole::<Timers>(&bytes).err().map(|damage| damage.problem)
+        };
+        assert_eq!(problem(&[entry(3, 2), entry(5, 1), entry(5, 3)], 3), None);
+        let bad = Some(DecodeProblem::Contradiction);
+        assert_eq!(problem(&[entry(5, 1), entry(3, 2)], 3), bad);
+        assert_eq!(problem(&[entry(5, 3), entry(5, 1)], 3), bad);
+        assert_eq!(problem(&[entry(5, 3), entry(5, 3)], 3), bad, "an entry twice");
+        assert_eq!(problem(&[entry(3, 2), entry(5, 4)], 3), bad, "a number that was not given yet");
+    }
 }

@@ -355,6 +355,7 @@ mod tests {
         let again = UsedIdLog::load(&mut ByteReader::new(&bytes), 4, LargePages::NONE).unwrap();
         let expected: Vec<_> = (2..6).map(|number| (PortId(1), log.hasher.hash(3, &id(number)))).collect();
         assert_eq!(batches(&again, PortId(1)), expected);
+        assert!(!again.is_empty());
         // Both continue alike.
         let (mut log, mut again) = (log, again);
         log.push(source(1), &id(9));

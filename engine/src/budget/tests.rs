@@ -381,3 +381,26 @@ fn events_of_other_ports_are_ignored() {
     handle(EventKind::Done { source: Source::default(), token: 0, reason: Reason::None });
     handle(EventKind::Halt { security: SecurityId(1), on: true });
 }
+
+#[test]
+fn a_lowered_limit_is_recalled_until_the_shards_use_less() {
+    let mut bench = BudgetBench::new(2, 1);
+    bench.limit(10);
+    bench.settle();
+    bench.remind();
+    assert_eq!(bench.settle(), 0, "there is nothing to recall");
+    assert!(bench.shards.iter_mut().all(|shard| shard.take(5)));
+    bench.settle();
+    bench.limit(4);
+    bench.settle();
+    let granted = |bench: &BudgetBench| bench.shards.iter().map(|shard| shard.granted).sum::<i64>();
+    assert_eq!(granted(&bench), 10, "all of it is in use");
+    bench.shards.iter_mut().for_each(|shard| shard.used = 0);
+    assert_eq!((bench.settle(), granted(&bench)), (0, 10), "a shard does not report that it uses less");
+    // The first recall finds out what is no longer in use.
+    for expected in [8, 4, 4] {
+        bench.remind();
+        bench.settle();
+        assert_eq!(granted(&bench), expected);
+    }
+}

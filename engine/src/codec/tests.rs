@@ -252,6 +252,14 @@ fn a_count_is_trusted_only_as_far_as_there_are_bytes() {
     assert_eq!(decode_whole::<Vec<u8>>(&[2, 0, 0, 0, 7, 8]), Ok(vec![7, 8]));
 }
 
+#[test]
+fn a_list_reserves_no_more_memory_than_there_are_bytes() {
+    let bytes = [&1_000u32.to_le_bytes()[..], &[0xff; 1_000]].concat();
+    let mut list: Vec<Terms> = Vec::new();
+    assert!(decode_into(&mut list, &mut ByteReader::new(&bytes)).is_err());
+    assert!(list.capacity() * size_of::<Terms>() <= 1_000, "{}", list.capacity());
+}
+
 /// Stored data is read for years. If this fails, either undo the change, or raise [`FORMAT`] and
 /// make sure that data stored before is still read.
 #[test]
@@ -265,6 +273,29 @@ fn the_stored_format_does_not_change() {
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum: u64, &byte| (sum ^ byte as u64).wrapping_mul(0x100_0000_01b3));
     assert_eq!((FORMAT, bytes.len(), sum), (1, 1852, 7_914_410_799_653_330_828));
+}
+
+/// Journals contain checksums of states, and a replay compares them.
+#[test]
+fn the_checksum_of_a_state_does_not_change() {
+    for (bytes, expected) in [
+        (&b""[..], 0xd6e8_feb8_b0b1_032b),
+        (b"\0", 0x3ae7_1b09_84fe_33e6),
+        (b"0123456789abc", 0x0597_d1f4_7997_a072),
+    ] {
+        let mut digest = Digest::new();
+        digest.put(bytes);
+        assert_eq!(digest.sum(), expected, "{bytes:?}");
+    }
+}
+
+#[test]
+fn an_error_names_the_position_and_the_problem() {
+    let text = |problem| DecodeError { at: 17, problem }.to_string();
+    assert_eq!(text(DecodeProblem::Short), "byte 17: the bytes end before the value does");
+    assert_eq!(text(DecodeProblem::Left), "byte 17: the value ends before the bytes do");
+    assert_eq!(text(DecodeProblem::Value), "byte 17: the bytes stand for no value");
+    assert_eq!(text(DecodeProblem::Contradiction), "byte 17: the values contradict each other");
 }
 
 fn settings_bytes(settings: &ShardSettings) -> Vec<u8> {
@@ -312,4 +343,23 @@ fn a_boxed_value_has_the_bytes_of_the_value() {
     Some(0x0102_0304_u32).encode(&mut plain);
     assert_eq!(bytes, plain);
     assert_eq!(decode_whole::<Option<Box<u32>>>(&bytes), Ok(Some(Box::new(0x0102_0304))));
+}
+
+#[test]
+fn a_queue_is_encoded_as_a_list() {
+    let queue: std::collections::VecDeque<u8> = [7, 8, 9].into();
+    let mut bytes = Vec::new();
+    queue.encode(&mut bytes);
+    assert_eq!(bytes, [3, 0, 0, 0, 7, 8, 9]);
+    assert_eq!(decode_whole(&bytes), Ok(queue));
+}
+
+#[test]
+fn settings_with_more_orders_than_a_shard_can_number_are_refused() {
+    let load = |orders_max| {
+        let settings = ShardSettings { orders_max, ..ShardSettings::default() };
+        ShardSettings::load(&settings_bytes(&settings)).map_err(|damage| damage.problem)
+    };
+    assert_eq!(load(crate::order::NIL).err(), Some(DecodeProblem::Value));
+    assert_eq!(load(crate::order::NIL - 1).map(|settings| settings.orders_max), Ok(crate::order::NIL - 1));
 }

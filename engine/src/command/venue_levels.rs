@@ -105,4 +105,14 @@ mod tests {
         bytes[count_at] += 1;
         assert!(VenueLevels::decode(&mut ByteReader::new(&bytes)).is_err());
     }
+
+    #[test]
+    fn a_part_is_full_after_its_last_level_and_empty_before_its_first() {
+        let mut part = VenueLevels::new(SecurityId(1), false);
+        for count in 0..VENUE_LEVELS_MAX {
+            assert_eq!((part.is_empty(), part.is_full()), (count == 0, false));
+            part.push(Side::Buy, Price::ZERO, Qty::ZERO);
+        }
+        assert!(part.is_full() && !part.is_empty());
+    }
 }

@@ -41,3 +41,25 @@ impl WatchTarget {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn market_data_is_watched_security_by_security() {
+        let security = SecurityId(7);
+        for target in [
+            WatchTarget::Ticks(security),
+            WatchTarget::Depth(security),
+            WatchTarget::Levels(security),
+            WatchTarget::BookOrders(security),
+            WatchTarget::Trades(security),
+        ] {
+            assert_eq!(target.security(), Some(security));
+        }
+        let others = [WatchTarget::Orders, WatchTarget::Everything, WatchTarget::Venue(AdapterId(1))];
+        assert_eq!(others.map(WatchTarget::security), [None; 3]);
+        assert_eq!(WatchTarget::Budgets.security(), None);
+    }
+}

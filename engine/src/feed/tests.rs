@@ -327,3 +327,111 @@ fn an_option_below_its_intrinsic_value_walks_by_itself() {
     let [underlying, option] = last_bids(1, "20", OptionKind::Call, "2");
     assert!(underlying > price("50").raw() && option <= price("4").raw(), "{underlying} {option}");
 }
+
+#[test]
+fn new_securities_get_a_stream_and_the_others_continue() {
+    let few = [(7, "0.01", None)];
+    let many = [(1, "1", None), (7, "0.01", None), (9, "0.01", None)];
+    let later = START.plus(NS_PER_S);
+    let mut alone = Feed::new(&reference(&few), FeedSettings::default());
+    let mut grown = Feed::new(&reference(&few), FeedSettings::default());
+    for feed in [&mut alone, &mut grown] {
+        on(feed, &[7]);
+        run(feed, START, 1, 1);
+    }
+    assert!(!grown.set_on(SecurityId(1), true, later));
+    grown.set_reference(&reference(&many));
+    let same = run(&mut alone, later, 2, 1);
+    assert_eq!(run(&mut grown, later, 2, 1), same, "the new ones are still off");
+    on(&mut grown, &[1, 9]);
+    let all = run(&mut grown, START.plus(3 * NS_PER_S), 2, 1);
+    for number in [1, 7, 9] {
+        assert!(all.iter().any(|body| security_of(body) == SecurityId(number)), "{number}");
+    }
+}
+
+#[test]
+fn the_share_of_trades_and_ticks_is_as_set() {
+    for (trade_permille, tick_permille) in [(0, 0), (1_000, 0), (0, 1_000), (0, u32::MAX), (300, 200)] {
+        let settings =
+            FeedSettings { interval_ns: NS_PER_MS, trade_permille, tick_permille, ..FeedSettings::default() };
+        let mut feed = Feed::new(&reference(&[(1, "0.01", None)]), settings);
+        on(&mut feed, &[1]);
+        let all = run(&mut feed, START, 2, 1);
+        assert!(matches!(all[0], CommandKind::Tick { .. }), "the first one carries both");
+        let rest = &all[1..];
+        let share =
+            |is: fn(&CommandKind) -> bool| rest.iter().filter(|body| is(body)).count() * 1_000 / rest.len();
+        let trades = share(|body| matches!(body, CommandKind::Trade { .. }));
+        let ticks = share(|body| matches!(body, CommandKind::Tick { .. }));
+        assert!(trades.abs_diff(trade_permille as usize) < 60, "{trades} of {trade_permille}");
+        assert!(ticks.abs_diff(tick_permille.min(1_000) as usize) < 60, "{ticks} of {tick_permille}");
+    }
+}
+
+#[test]
+fn trades_are_at_bid_and_ask_alike() {
+    let settings = FeedSettings { interval_ns: NS_PER_MS, ..FeedSettings::default() };
+    let mut feed = Feed::new(&reference(&[(1, "0.01", None)]), settings);
+    on(&mut feed, &[1]);
+    let (mut sides, mut last) = ([0; 2], None);
+    for body in run(&mut feed, START, 2, 1) {
+        last = quote_of(&body).or(last);
+        let Some((trade, quote)) = trade_of(&body).zip(last) else { continue };
+        assert!(trade.price == quote.bid || trade.price == quote.ask);
+        sides[usize::from(trade.price == quote.ask)] += 1;
+    }
+    let [bids, asks] = sides;
+    assert!(bids + asks > 500 && asks * 2 > bids && bids * 2 > asks, "{bids} and {asks}");
+}
+
+/// Returns the bids of a stream that follows a price, in ticks, after ten steps at each price.
+fn followed(volatility_ticks: u32, prices: &[&str]) -> Vec<Vec<i64>> {
+    let settings = FeedSettings { volatility_ticks, ..FeedSettings::default() };
+    let reference = reference(&[(0, "0.05", Some("100"))]);
+    let mut stream = PriceStream::new(&reference, &reference.securities()[0], &settings).unwrap();
+    let step = |price: &&str| {
+        let bids = (0..200).map(|_| {
+            stream.follow(self::price(price).raw(), &settings);
+            stream.bid
+        });
+        let bids: std::collections::BTreeSet<i64> = bids.collect();
+        bids.into_iter().collect()
+    };
+    prices.iter().map(step).collect()
+}
+
+#[test]
+fn a_stream_that_follows_a_price_is_at_most_a_tick_away() {
+    assert_eq!(followed(0, &["3", "3.04", "0"]), [[60], [60], [1]]);
+    let around = [vec![59, 60, 61], vec![1999, 2000, 2001], vec![1]];
+    assert_eq!(followed(1, &["3", "100", "-5"]), around);
+    assert_eq!(followed(20, &["3", "100", "-5"]), around);
+}
+
+#[test]
+fn a_walk_takes_every_step_of_its_reach() {
+    let settings = FeedSettings { volatility_ticks: 2, ..FeedSettings::default() };
+    let reference = reference(&[(0, "0.01", Some("100"))]);
+    let mut stream = PriceStream::new(&reference, &reference.securities()[0], &settings).unwrap();
+    let steps = (0..500).map(|_| {
+        let before = stream.bid;
+        stream.walk(&settings);
+        stream.bid - before
+    });
+    let steps: std::collections::BTreeSet<i64> = steps.collect();
+    assert_eq!(steps, [-2, -1, 0, 1, 2].into());
+}
+
+#[test]
+fn a_stream_follows_the_bid_of_its_underlying_if_that_has_a_stream() {
+    let plan = [(0, "0.01", Some("100")), (2, "0.01", Some("8"))];
+    let mut rows = reference_rows(&plan);
+    rows.securities[1].strike = Some(price("100"));
+    let reference = RefData::check(rows).unwrap();
+    let feed = Feed::new(&reference, FeedSettings::default());
+    assert_eq!([0, 1].map(|stream| feed.underlying_price(stream)), [None, Some(price("100").raw())]);
+    let intervals = BTreeMap::from([(SecurityId(0), 0)]);
+    let feed = Feed::new(&reference, FeedSettings { intervals, ..FeedSettings::default() });
+    assert_eq!(feed.underlying_price(0), None);
+}

@@ -89,7 +89,9 @@ fn a_currency_has_up_to_eight_capitals_or_digits() {
     for good in ["T", "OP", "FDUSD", "1INCH", "1000SATS"] {
         assert_eq!(Currency::parse(good.as_bytes()).unwrap().as_str(), good);
     }
-    for bad in [&b""[..], b"usd", b"US D", b"US\0", b"1000000SA"] {
-        assert!(Currency::parse(bad).is_err());
+    for bad in [&b"usd"[..], b"US D", b"US\0"] {
+        assert_eq!(Currency::parse(bad), Err(TextError::Character));
     }
+    assert_eq!(Currency::parse(b""), Err(TextError::Empty));
+    assert_eq!(Currency::parse(b"1000000SA"), Err(TextError::TooLong));
 }

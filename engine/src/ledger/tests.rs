@@ -190,3 +190,22 @@ fn what_is_booked_can_be_recounted_up_to_the_largest_rebate() {
     ledger.recount();
     assert_eq!(ledger.adjust_cash(0), None);
 }
+
+#[test]
+fn a_strategy_has_one_position_in_a_security_and_one_balance_in_a_currency() {
+    let mut ledger = Ledger::new(2, 8, LargePages::NONE);
+    let other = Instrument { security: SecurityId(8), local: 1, ..instrument() };
+    let index = |ledger: &mut Ledger, strategy, instrument: &Instrument| {
+        ledger.position_index(StrategyId(strategy), instrument)
+    };
+    for _ in 0..2 {
+        assert_eq!([1, 2, 3].map(|strategy| index(&mut ledger, strategy, &instrument())), [0, 1, 2]);
+        assert_eq!([3, 1].map(|strategy| index(&mut ledger, strategy, &other)), [0, 1]);
+    }
+    assert_eq!(ledger.cash.len(), 3);
+    let francs = Instrument { currency: Currency::parse(b"CHF").unwrap(), ..other };
+    index(&mut ledger, 2, &francs);
+    assert_eq!((ledger.cash.len(), ledger.contras.len()), (4, 2));
+    let owners: Vec<StrategyId> = ledger.cash.iter().map(|cash| cash.strategy).collect();
+    assert_eq!(owners, [1, 2, 3, 2].map(StrategyId));
+}

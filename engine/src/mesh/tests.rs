@@ -1,7 +1,8 @@
 use super::*;
 use crate::command::CommandKind;
 use crate::event::EventKind;
-use crate::id::Source;
+use crate::id::{AdapterId, IntId, OrderHandle, SecurityId, Source};
+use crate::sender::{SENDERS_PER_PORT_MAX, SenderText};
 use crate::time::{Day, Timestamp};
 
 fn command(port: u8, token: u32) -> Command {
@@ -152,4 +153,88 @@ fn the_link_receives_events_for_ports_of_other_servers() {
 fn a_port_outside_the_mesh_is_refused() {
     let (_ports, mut shards) = mesh(&[PortClass::Client], 1, depths(1));
     let _ = shards[0].send(PortId(1), event(1));
+}
+
+fn bodies(shard: &mut ShardEnd) -> Vec<CommandKind> {
+    std::iter::from_fn(|| shard.poll_command()).map(|command| command.body).collect()
+}
+
+/// Returns a sender whose description has two parts.
+fn sender() -> Sender {
+    Sender { login: SenderText::new("a"), session: SenderText::new("S"), ..Sender::default() }
+}
+
+#[test]
+fn a_port_describes_a_sender_to_each_shard_before_the_first_command_there() {
+    let (mut ports, mut shards) = mesh(&[PortClass::Client], 2, depths(3));
+    let port = &mut ports[0];
+    port.begin_senders(2);
+    let id = port.register_sender(sender());
+    assert_eq!(id, SenderId(16 + 2 * SENDERS_PER_PORT_MAX), "beyond those of two starts");
+    port.send(ShardId(1), command(0, 7)).unwrap();
+    assert_eq!(port.take_wakeups().shards().collect::<Vec<_>>(), [ShardId(1)]);
+    let sender = sender();
+    let parts = sender.parts().map(|part| CommandKind::Sender { id, part });
+    let expected: Vec<CommandKind> = parts.chain([CommandKind::Timer]).collect();
+    assert_eq!(bodies(&mut shards[1]), expected);
+    port.send(ShardId(1), command(0, 8)).unwrap();
+    assert_eq!(bodies(&mut shards[1]), [CommandKind::Timer], "it is described once");
+    assert!(port.has_room(ShardId(0)) && !port.has_room_for(ShardId(0), 2), "two places are taken");
+    port.send(ShardId(0), command(0, 9)).unwrap();
+    assert_eq!(bodies(&mut shards[0]), expected);
+}
+
+#[test]
+fn a_command_waits_until_its_sender_is_described() {
+    let (mut ports, mut shards) = mesh(&[PortClass::Client], 2, depths(1));
+    let port = &mut ports[0];
+    port.register_sender(sender());
+    for part in 0..2 {
+        assert!(!port.has_room(ShardId(1)), "part {part} takes the only place");
+        assert_eq!(port.take_wakeups().shards().collect::<Vec<_>>(), [ShardId(1)]);
+        assert_eq!(port.send(ShardId(1), command(0, 1)), Err(LaneFull));
+        assert!(matches!(bodies(&mut shards[1])[..], [CommandKind::Sender { .. }]));
+    }
+    assert!(port.has_room(ShardId(1)));
+    assert_eq!(port.send(ShardId(1), command(0, 1)), Ok(()));
+    assert_eq!(bodies(&mut shards[1]), [CommandKind::Timer]);
+}
+
+#[test]
+fn a_routed_command_reaches_every_shard_of_its_route_or_none() {
+    let (mut ports, mut shards) = mesh(&[PortClass::Client], 3, depths(1));
+    let port = &mut ports[0];
+    let with = |body| Command { body, ..command(0, 1) };
+    let adapter = with(CommandKind::Adapter { adapter: AdapterId(1), connected: true });
+    assert_eq!(port.send_routed(adapter), Ok(3));
+    assert!(shards.iter_mut().all(|shard| bodies(shard) == [adapter.body]));
+    let halt = with(CommandKind::Halt { security: SecurityId(2), on: true });
+    assert_eq!(port.send_routed(halt), Ok(1));
+    assert_eq!(port.send_routed(adapter), Err(LaneFull), "the last shard has no room");
+    let received: Vec<_> = shards.iter_mut().map(bodies).collect();
+    assert_eq!(received, [vec![], vec![], vec![halt.body]]);
+    for shard in [3, 100] {
+        let order = OrderHandle::new(ShardId(shard), 1, 1);
+        let cancel = with(CommandKind::Cancel { order, id: IntId::NONE });
+        assert_eq!(port.send_routed(cancel), Err(LaneFull), "there is no shard {shard}");
+    }
+}
+
+#[test]
+fn a_port_knows_when_one_of_its_lanes_is_over_half_full() {
+    let (ports, mut shards) = mesh(&[PortClass::Client], 2, depths(4));
+    for sent in 1..=4 {
+        shards[1].send(PortId(0), event(sent)).unwrap();
+        assert_eq!(ports[0].is_over_half_full(), sent > 2);
+    }
+}
+
+#[test]
+fn a_shard_sees_the_commands_behind_the_one_it_took() {
+    let (mut ports, mut shards) = mesh(&[PortClass::Client; 2], 1, depths(4));
+    (0..4).for_each(|token| ports[1].send(ShardId(0), command(1, token)).unwrap());
+    assert_eq!(shards[0].poll_command(), Some(command(1, 0)));
+    let mut seen = Vec::new();
+    shards[0].look_ahead(2, |distance, command| seen.push((distance, command.token)));
+    assert_eq!(seen, [(0, 1), (1, 2)]);
 }

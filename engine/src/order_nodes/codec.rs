@@ -137,3 +137,100 @@ impl Nodes {
         all.filter(|(_, node)| !node.is_at(NodePlace::Nowhere))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::number::Qty;
+    use crate::terms::Side;
+
+    fn node(place: NodePlace, next: u32) -> Node {
+        Node { qty: Qty::from_raw(1), next, ..Node::new(place, Side::Buy) }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<(Nodes, Vec<u32>), DecodeError> {
+        Nodes::load(&mut ByteReader::new(bytes), 8, LargePages::NONE)
+    }
+
+    fn loaded(nodes: &[Node]) -> Result<(Nodes, Vec<u32>), DecodeProblem> {
+        let (mut saved, mut bytes) = (Nodes::default(), Vec::new());
+        saved.slots = nodes.to_vec();
+        saved.save(&mut bytes);
+        decode(&bytes).map_err(|damage| damage.problem)
+    }
+
+    #[test]
+    fn queues_get_their_heads_and_their_links_back() {
+        use NodePlace::{Book, MarketQueue, Nowhere, ParkedLimit, ParkedMarket, Stop};
+        let nodes = [
+            node(Book, 3),
+            Node { ticks: 9, next: 5, ..Node::new(Stop, Side::Sell) },
+            Node::default(),
+            node(Book, NIL),
+            node(MarketQueue, NIL),
+            Node { ticks: 9, ..Node::new(Stop, Side::Sell) },
+            node(ParkedLimit, 7),
+            Node { ticks: 5, ..node(ParkedMarket, NIL) },
+        ];
+        let (loaded, heads) = loaded(&nodes).unwrap();
+        assert_eq!(heads, [0, 1, 4, 6]);
+        let queue = |head| loaded.line_from(head).collect::<Vec<_>>();
+        assert_eq!([0, 1, 4, 6].map(queue), [vec![0, 3], vec![1, 5], vec![4], vec![6, 7]]);
+        assert_eq!([3, 5, 7].map(|slot: u32| loaded[slot].prev), [0, 1, 6]);
+        assert_eq!(loaded.placed().count(), 7);
+        assert!(loaded[2].is_at(Nowhere));
+    }
+
+    #[test]
+    fn a_node_is_queued_only_behind_one_of_its_own_queue() {
+        use NodePlace::{Book, MarketQueue, ParkedLimit, ParkedMarket, Stop};
+        let with = |place, side, book, ticks| {
+            let qty = Qty::from_raw(1);
+            Node { book, ticks, qty, ..Node::new(place, side) }
+        };
+        let (buy, sell) = (Side::Buy, Side::Sell);
+        let cases = [
+            (with(Book, buy, 1, 5), with(Book, buy, 1, 5), true),
+            (with(Book, buy, 1, 5), with(Book, sell, 1, 5), false),
+            (with(Book, buy, 1, 5), with(Book, buy, 2, 5), false),
+            (with(Book, buy, 1, 5), with(Book, buy, 1, 6), false),
+            (with(Book, buy, 1, 5), with(ParkedLimit, buy, 1, 5), false),
+            (with(Book, buy, 0, 5), with(Stop, buy, 0, 5), false),
+            (with(Stop, sell, 0, 5), with(Stop, sell, 0, 5), true),
+            (with(Stop, sell, 0, 5), with(Stop, buy, 0, 5), false),
+            (with(Stop, sell, 0, 5), with(Stop, sell, 0, 6), false),
+            (with(MarketQueue, buy, 1, 5), with(MarketQueue, buy, 1, 6), true),
+            (with(MarketQueue, buy, 1, 5), with(MarketQueue, buy, 1, 5), false),
+            (with(MarketQueue, buy, 1, 6), with(MarketQueue, buy, 1, 5), false),
+            (with(MarketQueue, buy, 1, 5), with(MarketQueue, sell, 1, 6), false),
+            (with(MarketQueue, buy, 1, 5), with(MarketQueue, buy, 2, 6), false),
+            (with(MarketQueue, buy, 1, 5), with(Book, buy, 1, 6), false),
+            (with(ParkedLimit, buy, 1, 5), with(ParkedMarket, sell, 1, 0), true),
+            (with(ParkedMarket, buy, 1, 5), with(ParkedLimit, buy, 1, 5), true),
+            (with(ParkedLimit, buy, 1, 5), with(ParkedLimit, buy, 2, 5), false),
+            (with(ParkedLimit, buy, 1, 5), with(Book, buy, 1, 5), false),
+        ];
+        for (at, (first, second, is_sound)) in cases.into_iter().enumerate() {
+            let problem = loaded(&[Node { next: 1, ..first }, second]).err();
+            assert_eq!(problem, (!is_sound).then_some(DecodeProblem::Contradiction), "case {at}");
+        }
+    }
+
+    #[test]
+    fn links_that_meet_or_go_in_a_circle_are_contradictions() {
+        use NodePlace::{Book, Nowhere, Taking};
+        let contradiction = Some(DecodeProblem::Contradiction);
+        assert_eq!(loaded(&[node(Book, 2), node(Book, 2), node(Book, NIL)]).err(), contradiction);
+        assert_eq!(loaded(&[node(Book, 1), node(Book, 0)]).err(), contradiction);
+        assert_eq!(loaded(&[node(Book, 0)]).err(), contradiction);
+        assert_eq!(loaded(&[node(Book, 5)]).err(), contradiction, "there is no such slot");
+        assert_eq!(loaded(&[node(Book, 1), node(Nowhere, NIL)]).err(), contradiction);
+        assert_eq!(loaded(&[node(Taking, NIL)]).err(), Some(DecodeProblem::Value));
+        let nothing = Node { qty: Qty::ZERO, ..node(Book, NIL) };
+        assert_eq!(loaded(&[nothing]).err(), Some(DecodeProblem::Value));
+        // A count is trusted only as far as there are bytes.
+        let damage = DecodeError { at: 4, problem: DecodeProblem::Short };
+        assert_eq!(decode(&[3, 0, 0, 0, 0, 0]).err(), Some(damage));
+        assert!(decode(&[2, 0, 0, 0, 0, 0]).is_ok());
+    }
+}

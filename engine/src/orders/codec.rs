@@ -317,3 +317,6 @@ impl Marks {
         self.claimed == self.taken.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

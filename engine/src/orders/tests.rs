@@ -1,4 +1,5 @@
 use super::*;
+use crate::event::ExecType;
 
 #[test]
 fn flags_are_independent_of_each_other() {
@@ -127,4 +128,34 @@ fn a_modification_moves_the_name_behind() {
     assert!(orders.orig_id(slot).is_none());
     orders.rename(slot, &id(5));
     assert_eq!((orders.orig_id(slot), orders.orig_ids.len()), (Some(&id(4)), 1));
+}
+
+#[test]
+fn a_modification_records_its_sender_beside_that_of_the_order() {
+    let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
+    let slot = orders.insert(Order { submitted_by: SenderId(20), ..order(1) });
+    assert_eq!(orders.sent(slot), SentBy { submitted: SenderId(20), ..SentBy::default() });
+    orders.set_modified_by(slot, SenderId(21));
+    let (submitted, modified) = (SenderId(20), SenderId(21));
+    assert_eq!(orders.sent(slot), SentBy { submitted, modified, ..SentBy::default() });
+}
+
+#[test]
+fn a_report_has_the_ids_given_and_the_exact_average() {
+    let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
+    let slot = orders.insert(order(1));
+    let (two, price) = (Qty::from_raw(2), Price::from_raw(7));
+    let notional = Notional::of(Price::from_raw(5), two);
+    let order = orders.get_mut(slot);
+    (order.cum, order.notional) = (two, notional);
+    let report = |orders: &Orders, what, last_qty| {
+        let state = (what, Status::New, Reason::None);
+        orders.status_event(slot, state, (&id(8), Some(&id(9))), (last_qty, price), SenderId::NONE)
+    };
+    let filled = report(&orders, ExecType::Filled, two);
+    assert_eq!((filled.id, filled.orig_id), (id(8), id(9)));
+    assert_eq!(filled.avg_price, price, "the first fill is its own average");
+    let second = report(&orders, ExecType::Filled, Qty::from_raw(1));
+    assert_eq!(second.avg_price, Price::from_raw(5));
+    assert_eq!(report(&orders, ExecType::Snapshot, two).avg_price, Price::from_raw(5));
 }

@@ -138,4 +138,12 @@ mod tests {
             (None, None, None)
         );
     }
+
+    #[test]
+    fn a_set_of_types_has_each_that_was_named_once_or_twice() {
+        let kinds = OrderKinds::of([OrderKind::Limit, OrderKind::Stop, OrderKind::Limit]).unwrap();
+        let named: Vec<OrderKind> = kinds.iter().collect();
+        assert!(named.len() == 2 && kinds.contains(OrderKind::Limit) && kinds.contains(OrderKind::Stop));
+        assert_eq!(OrderKinds::of([]), None);
+    }
 }

@@ -159,4 +159,31 @@ mod tests {
         assert_eq!((again.sums, again.at, again.newest), (recent.sums, recent.at, recent.newest));
         assert_eq!(again.orders, recent.orders);
     }
+
+    #[test]
+    fn stored_orders_are_a_ring_that_is_not_too_long() {
+        let with = |len: usize, at: usize| {
+            let mut bytes = Vec::new();
+            let orders = vec![(Timestamp(1), terms(1)); len];
+            RecentOrders { orders, at, ..RecentOrders::new() }.encode(&mut bytes);
+            RecentOrders::decode(&mut ByteReader::new(&bytes)).err().map(|damage| damage.problem)
+        };
+        assert_eq!([with(0, 0), with(5, 5), with(RECENT_MAX, 3), with(RECENT_MAX, RECENT_MAX)], [None; 4]);
+        let bad = Some(DecodeProblem::Contradiction);
+        assert_eq!([with(5, 6), with(RECENT_MAX + 1, 3)], [bad; 2]);
+    }
+
+    #[test]
+    fn orders_that_differ_in_one_term_rarely_have_one_sum() {
+        let one = terms(1);
+        let others = [
+            one,
+            Terms { qty: Qty::from_raw(9), ..one },
+            Terms { limit: Price::from_raw(9), ..one },
+            Terms { security: SecurityId(4), ..one },
+            Terms { side: crate::terms::Side::Sell, ..one },
+        ];
+        let sums: std::collections::BTreeSet<u32> = others.iter().map(sum).collect();
+        assert_eq!(sums.len(), others.len());
+    }
 }

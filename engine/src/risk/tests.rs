@@ -293,3 +293,73 @@ fn an_order_that_closes_a_position_is_no_exception_to_its_limit() {
     // An account may hold the opposite of what a strategy closes.
     assert_eq!(check(-1, 0), Err(Reason::MaxPosition));
 }
+
+#[test]
+fn a_modification_is_no_duplicate_and_orders_before_the_window_are_not_remembered() {
+    let limits = RiskLimits { duplicate_window_ms: 10, ..RiskLimits::default() };
+    let (terms, now) = (terms(10, 1_000), Timestamp(5 * NS_PER_S));
+    let mut guard = guard(RiskLimits::default());
+    guard.take_order(now, &request(&terms));
+    guard.set_limits(limits, 0, 1);
+    assert_eq!(guard.check_limits(now, &request(&terms), &FLAT), Ok(()));
+    guard.take_order(now, &request(&terms));
+    assert_eq!(guard.check_limits(now, &request(&terms), &FLAT), Err(Reason::DuplicateOrder));
+    let modification = RiskRequest { before: Some(&terms), ..request(&terms) };
+    assert_eq!(guard.check_limits(now, &modification, &FLAT), Ok(()));
+}
+
+#[test]
+fn an_order_is_clear_of_the_rate_only_within_the_second_that_is_counted() {
+    let mut guard = guard(RiskLimits { max_orders_per_s: 5, ..RiskLimits::default() });
+    let (terms, second) = (terms(10, 1_000), Timestamp(5 * NS_PER_S));
+    assert_eq!(guard.check_limits(second, &request(&terms), &FLAT), Ok(()));
+    let clears = |now| guard.clears(Timestamp(now), &request(&terms), &FLAT);
+    assert!(clears(second.0) && clears(second.0 + NS_PER_S - 1));
+    assert!(!clears(second.0 + NS_PER_S) && !clears(second.0 - 1));
+}
+
+#[test]
+fn an_order_that_passes_half_of_two_budgets_reports_both() {
+    let limits = RiskLimits { max_orders_per_s: 2, max_open_orders: 2, ..RiskLimits::default() };
+    let (mut guard, terms) = (guard(limits), terms(10, 1_000));
+    assert!(!guard.take_order(Timestamp(1), &request(&terms)));
+    assert!(guard.take_order(Timestamp(1), &request(&terms)));
+    let kinds: Vec<BudgetKind> = guard.budgets_at_half(true).map(|usage| usage.kind).collect();
+    assert_eq!(kinds, [BudgetKind::OrdersPerSecond, BudgetKind::OpenOrders]);
+}
+
+#[test]
+fn a_limit_is_near_its_reference_price_within_the_collar() {
+    let last = |last: Option<i64>, terms: &Terms, collar_bp| {
+        RiskRequest { last: last.map(Price::from_raw), ..request(terms) }.is_near(collar_bp)
+    };
+    let (near, far) = (terms(1, 1_010), terms(1, 1_011));
+    let market = Terms { kind: OrderKind::Market, ..far };
+    let stop = |stop| Terms { kind: OrderKind::StopLimit, stop: Price::from_raw(stop), ..far };
+    for (price, terms, collar_bp, is_near) in [
+        (None, far, u32::MAX, true),
+        (Some(1_000), near, 100, true),
+        (Some(1_000), far, 100, false),
+        (None, near, 100, false),
+        (Some(1_000), market, 100, true),
+        (None, market, 100, false),
+        (None, stop(1_001), 100, true),
+        (Some(1_011), stop(1_000), 100, false),
+    ] {
+        assert_eq!(last(price, &terms, collar_bp), is_near, "{price:?} {terms:?} {collar_bp}");
+    }
+}
+
+#[test]
+fn a_stored_guard_has_its_restrictions_in_order_each_once() {
+    let mut guard = guard(RiskLimits::default());
+    [7, 3, 5].into_iter().for_each(|security| guard.restrict(SecurityId(security), true));
+    assert_eq!(restored(&guard).restricted(), [3, 5, 7].map(SecurityId));
+    for restricted in [vec![5, 3], vec![5, 5]] {
+        guard.restricted = restricted.into_iter().map(SecurityId).collect();
+        let mut bytes = Vec::new();
+        guard.encode(&mut bytes);
+        let damage = RiskGuard::decode(&mut ByteReader::new(&bytes)).unwrap_err();
+        assert_eq!(damage.problem, crate::codec::DecodeProblem::Contradiction);
+    }
+}

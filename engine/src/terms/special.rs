@@ -321,6 +321,7 @@ mod tests {
         let special = SpecialTerms { min_qty: Some(Qty::from_raw(1)), ..SpecialTerms::default() };
         let mut announced = AnnouncedTerms::default();
         announced.put(source, 7, special);
+        assert!(!announced.is_empty());
         assert_eq!(announced.take(source, 7), Some(special));
         assert_eq!(announced.take(source, 7), None);
         announced.put(source, 7, special);
@@ -349,5 +350,38 @@ mod tests {
         for bad in [&[17; 18][..], &[1, b' ', 0, 0], &[2, b'1', 0, 0, 0]] {
             assert!(decode_whole::<SpecialTerms>(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_table_has_the_terms_of_orders_and_of_their_modifications() {
+        let with = |floor| SpecialTerms { max_floor: Some(Qty::from_raw(floor)), ..SpecialTerms::default() };
+        let mut table = SpecialTermsTable::default();
+        assert!(table.is_empty());
+        table.request(3, Some(with(2)));
+        assert_eq!((table.len(), table.is_empty()), (1, false));
+        table.set(3, Some(with(1)));
+        table.set(5, Some(with(5)));
+        assert_eq!((table.len(), table.is_empty()), (3, false));
+        let is_of = |orders: &[u32], modifications: &[u32]| {
+            table.is_of(orders.iter().copied(), modifications.iter().copied())
+        };
+        assert!(is_of(&[3, 5], &[3]));
+        assert!(!is_of(&[3], &[3]) && !is_of(&[3, 5], &[]) && !is_of(&[3, 5], &[3, 5]));
+        table.apply_requested(3);
+        assert_eq!((table.current(3), table.requested(3)), (Some(with(2)), None));
+        table.apply_requested(5);
+        assert_eq!(table.current(5), None, "the modification had none");
+        table.request(3, Some(with(4)));
+        table.remove(3);
+        assert_eq!((table.len(), table.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn terms_are_empty_if_none_was_given() {
+        assert!(SpecialTerms::default().is_empty() && ExecInst::default().is_empty());
+        let exec_inst = ExecInst::parse(b"G").unwrap();
+        assert!(!exec_inst.is_empty());
+        assert!(!SpecialTerms { exec_inst, ..SpecialTerms::default() }.is_empty());
+        assert!(!SpecialTerms { min_qty: Some(Qty::ZERO), ..SpecialTerms::default() }.is_empty());
     }
 }

@@ -2,20 +2,30 @@ use std::sync::Arc;
 
 use super::*;
 use crate::command::{BudgetAct, BudgetChange, BudgetKind, Scope, VenueLevels, WatchTarget};
-use crate::event::EventKind;
-use crate::id::{SecurityId, ShardId, Uuid};
+use crate::event::{EventKind, ExecType};
+use crate::id::{AccountId, SecurityId, ShardId, StrategyId, Uuid};
 use crate::mesh::{Depths, PortClass, PortEnd, mesh};
+use crate::number::Qty;
 use crate::outbox::EVENTS_WAITING_MAX;
-use crate::refdata::{RefData, RefDataRows};
+use crate::refdata::{RefData, RefDataRows, sample};
 use crate::settings::ShardSettings;
+use crate::terms::{OrderKind, Tif};
 
 fn platform(ports: usize, depths: Depths) -> (Vec<PortEnd>, Worker) {
+    platform_of(RefDataRows::default(), ports, depths)
+}
+
+fn platform_of(rows: RefDataRows, ports: usize, depths: Depths) -> (Vec<PortEnd>, Worker) {
     let (ports, mut shards) = mesh(&vec![PortClass::Client; ports], 1, depths);
-    (ports, Worker::new(shard(), shards.remove(0)))
+    (ports, Worker::new(shard_of(rows), shards.remove(0)))
 }
 
 fn shard() -> Shard {
-    let reference = RefData::check(RefDataRows::default()).unwrap();
+    shard_of(RefDataRows::default())
+}
+
+fn shard_of(rows: RefDataRows) -> Shard {
+    let reference = RefData::check(rows).unwrap();
     Shard::new(ShardId(0), 1, Arc::new(reference), ShardSettings::default())
 }
 
@@ -390,4 +400,63 @@ fn levels_of_a_venue_are_not_offered_to_the_journal() {
     assert_eq!((worker.counts().dropped, worker.has_work()), (1, true));
     worker.poll(Timestamp(3));
     assert_eq!((worker.shard().applied(), worker.has_work()), (3, false));
+}
+
+/// Returns an order that rests in the book of a security of the sample.
+fn resting(tif: Tif, tif_date: Timestamp) -> CommandKind {
+    let terms = Terms {
+        qty: Qty::whole(1).unwrap(),
+        limit: sample::price("9"),
+        limit_given: true,
+        kind: OrderKind::Limit,
+        security: SecurityId(1),
+        account: AccountId(1),
+        tif,
+        tif_date,
+        ..Terms::default()
+    };
+    CommandKind::Submit { id: IntId::numbered(b'o', 1), terms }
+}
+
+#[test]
+fn a_worker_names_the_ports_that_received_something_once() {
+    let (mut ports, mut worker) = platform_of(sample::sound(), 3, Depths::default());
+    worker.set_copies(PortMask::one(PortId(2)));
+    ports[1].send(ShardId(0), command_with(1, 1, resting(Tif::Day, Timestamp::ZERO))).unwrap();
+    worker.poll(Timestamp(1));
+    assert_eq!(worker.take_wakeups().ports().collect::<Vec<_>>(), [PortId(1), PortId(2)]);
+    assert!(worker.take_wakeups().is_empty());
+    let received = ports.iter_mut().map(|port| events(port).len()).collect::<Vec<_>>();
+    assert!(received[0] == 0 && received[1] > 0 && received[1] == received[2], "{received:?}");
+}
+
+#[test]
+fn a_due_date_ends_its_order_without_a_command() {
+    let (mut ports, mut worker) = platform_of(sample::sound(), 1, Depths::default());
+    ports[0].send(ShardId(0), command_with(0, 1, resting(Tif::Gtd, Timestamp(50)))).unwrap();
+    worker.poll(Timestamp(1));
+    assert_eq!((worker.deadline(), worker.counts().timers), (Some(Timestamp(50)), 0));
+    events(&mut ports[0]);
+    assert_eq!(worker.poll(Timestamp(49)), 0);
+    // A closed journal is offered the timer once in a poll.
+    let mut offered = 0;
+    worker.poll_with(Timestamp(50), ALL_STORED, |_, _, _, _| {
+        offered += 1;
+        JournalOutcome::Refused
+    });
+    assert_eq!((offered, events(&mut ports[0]).len()), (1, 0));
+    worker.poll(Timestamp(50));
+    assert_eq!((worker.deadline(), worker.counts().timers), (None, 1));
+    let ended = events(&mut ports[0]);
+    assert!(ended.iter().any(|event| event.report().is_some_and(|report| report.what == ExecType::Expired)));
+}
+
+#[test]
+fn a_refused_close_is_an_order_that_only_reduces() {
+    let (strategy, account, security) = (StrategyId(3), AccountId(4), SecurityId(5));
+    let (id, qty) = (IntId::numbered(b'c', 1), Qty::from_raw(6));
+    let close = command_with(0, 1, CommandKind::Close { id, strategy, account, security, qty });
+    let EventKind::Order(order) = refusal(&close, Reason::LaneFull) else { panic!("it is an order") };
+    let expected = Terms { qty, security, strategy, account, reduce_only: true, ..Terms::default() };
+    assert_eq!((order.id, order.terms, order.reason), (id, expected, Reason::LaneFull));
 }

@@ -222,3 +222,80 @@ fn events_of_others_are_not_ours() {
     assert_eq!(table.known("A").unwrap().2, Status::New);
     assert!(!table.desk.is_empty());
 }
+
+#[test]
+fn a_cancel_of_many_orders_goes_to_the_shards_that_have_them_under_a_made_id() {
+    let mut bench = table();
+    let all = CancelFilter::default();
+    let one = CancelFilter { security: Some(SecurityId(1)), ..all };
+    assert_eq!([all, one].map(|filter| bench.desk.shards_asked(filter)), [2, 1]);
+    for (filter, name) in [(all, "a"), (one, "b"), (all, ""), (all, "")] {
+        let ticket = bench.ticket(name);
+        let id = bench.desk.cancel_orders(&mut bench.port, ticket, filter).unwrap();
+        let command = CommandKind::CancelOrders { id, filter };
+        let shards = bench.desk.shards_asked(filter) as usize;
+        assert_eq!(bench.sent_commands(), vec![command; shards]);
+        assert_eq!(bench.submit(&id.to_string()), Err(Reason::DuplicateId), "the made id is used up");
+    }
+    assert_eq!(bench.submit("a"), Err(Reason::DuplicateId), "so is that of the ticket");
+    let ticket = bench.ticket("a");
+    let again = bench.desk.cancel_orders(&mut bench.port, ticket, all);
+    assert_eq!(again.unwrap_err().reason, Reason::DuplicateId);
+    assert_eq!(bench.sent_commands(), []);
+}
+
+#[test]
+fn a_cancel_of_many_orders_that_finds_no_room_leaves_no_trace() {
+    let mut bench = table_with(settings(), 1);
+    bench.port.send(ShardId(1), Command::new(source(0), 0, CommandKind::Timer)).unwrap();
+    let ticket = bench.ticket("a");
+    let declined = bench.desk.cancel_orders(&mut bench.port, ticket, CancelFilter::default());
+    assert_eq!(declined.unwrap_err().reason, Reason::LaneFull);
+    assert_eq!(bench.sent_commands(), [CommandKind::Timer]);
+    assert_eq!(bench.submit("a").as_deref(), Ok("a"));
+}
+
+#[test]
+fn a_desk_knows_root_and_token_of_the_order_of_a_report() {
+    let mut bench = table();
+    assert!(bench.desk.is_empty());
+    let first = bench.working("A");
+    let second = bench.working("B");
+    assert!(!bench.desk.is_empty());
+    bench.modify("B", "B2").unwrap();
+    bench.handle_report(second, ("B2", "B"), ExecType::Replaced, Status::New);
+    let root_of = |order, ids| {
+        let EventKind::Status(report) = report(order, ids, ExecType::Filled, Status::New).body else {
+            panic!("it is a report")
+        };
+        bench.desk.root_of(&report).map(|(root, token)| (root.to_string(), token))
+    };
+    assert_eq!(root_of(first, ("A", "")), Some(("A".into(), 1)));
+    assert_eq!(root_of(second, ("B2", "B")), Some(("B".into(), 2)));
+    assert_eq!(root_of(OrderHandle::new(ShardId(0), 0, 99), ("C", "")), None);
+}
+
+#[test]
+fn a_desk_has_requests_while_a_cancel_is_held_or_waits_for_room() {
+    let mut bench = table_with(settings(), 1);
+    bench.submit("A").unwrap();
+    assert!(!bench.desk.has_requests());
+    bench.cancel("A", "c").unwrap();
+    assert!(bench.desk.has_requests(), "its order has no handle yet");
+    bench.enter("A");
+    assert!(bench.desk.has_requests(), "it was not sent yet");
+    bench.sent_commands();
+    assert_eq!((bench.desk.poll(&mut bench.port), bench.desk.has_requests()), (1, false));
+}
+
+#[test]
+fn an_id_that_bypassed_the_desk_is_used_up() {
+    let mut bench = table();
+    assert_eq!(bench.desk.ids_dropped(), 0);
+    bench.desk.note_used(0, &id("X"));
+    assert_eq!(bench.submit("X"), Err(Reason::DuplicateId));
+    for number in 0..3 * used_ids_max(&settings()) as u64 {
+        bench.desk.note_used(0, &IntId::numbered(b'y', number));
+    }
+    assert!(bench.desk.ids_dropped() > 1, "there is no room for all of them");
+}

@@ -291,3 +291,13 @@ fn kinds_have_words() {
     words.dedup();
     assert_eq!(words.len(), 5);
 }
+
+#[test]
+fn the_largest_id_of_a_security_is_allowed() {
+    let with = |id| {
+        let mut rows = sound();
+        rows.securities[2].id = SecurityId(id);
+        RefData::check(rows)
+    };
+    assert!(with(SecurityId::MAX).is_ok() && with(SecurityId::MAX + 1).is_err());
+}

@@ -120,7 +120,9 @@ fn a_worker_publishes_a_book_once_per_poll() {
         let id = IntId::numbered(b'o', number);
         send(CommandKind::Submit { id, terms: limit(Side::Buy, 1, "1", "10") });
     }
-    worker.poll(Timestamp(100));
+    let work = worker.poll(Timestamp(100)) as u64;
+    let counts = worker.counts();
+    assert_eq!(work, counts.commands + counts.resumed + counts.events + 1, "one step for the books");
     assert!(!worker.has_work());
     let events: Vec<EventKind> =
         std::iter::from_fn(|| ports[0].poll_event()).map(|(_, event)| event.body).collect();
