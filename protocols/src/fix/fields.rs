@@ -338,8 +338,7 @@ impl<'a> FieldReader<'a> {
     fn plain_part<const CLASS: u8>(&self, mut at: usize, fields: &mut Fields) -> usize {
         let Fields { places, len, mark, first, .. } = fields;
         let (mark, mut count) = (*mark, *len);
-        // The trailer is of another class and ends the loop, if nothing does before.
-        loop {
+        while at < self.end {
             let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else { break };
             let word = u64::from_le_bytes(*word);
             // The search starts at the field's beginning, so that the next field does not wait for
