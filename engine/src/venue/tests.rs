@@ -4,12 +4,17 @@ mod matching;
 mod portions;
 mod feed;
 mod feed_levels;
+mod level_ends;
 mod sessions;
 mod uncross;
+mod plain;
 mod requests;
+mod settings;
 mod steps;
+mod stored;
 
 use super::*;
+use crate::codec::{ByteReader, DecodeError};
 use crate::number::Grid;
 use crate::order::NIL;
 use crate::settings::{FillModel, QuoteSizes, SelfTrade};
@@ -98,6 +103,15 @@ impl VenueBench {
         let outcomes = self.venue.outcomes().to_vec();
         self.venue.clear_outcomes();
         outcomes
+    }
+
+    /// Returns the same bench with a venue that was stored and loaded.
+    fn stored(&self) -> Result<VenueBench, DecodeError> {
+        let mut bytes = Vec::new();
+        self.venue.save(&mut bytes);
+        let specs = self.venue.details.iter().map(|detail| detail.spec.clone()).collect();
+        let (venue, _) = Venue::load(&mut ByteReader::new(&bytes), specs, 16, LargePages::NONE)?;
+        Ok(VenueBench { venue, accounts: self.accounts })
     }
 
     fn depth(&self, side: Side) -> Vec<(i64, i64)> {

@@ -64,12 +64,8 @@ impl EndedDay {
     /// day has begun does not hear of it; `None` before the first day.
     pub fn of_running(shard: &Shard) -> Option<EndedDay> {
         let kept = shard.settings().transactions_max;
-        let settings = ViewSettings {
-            finished_max: 1,
-            transactions_max: kept,
-            shard_transactions_max: kept,
-            ..ViewSettings::default()
-        };
+        let settings =
+            ViewSettings { transactions_max: kept, shard_transactions_max: kept, ..ViewSettings::default() };
         let id = shard.id();
         let mut view = View::new(id.0 + 1, settings);
         shard.visit_ledger(|event| view.apply(id, event));

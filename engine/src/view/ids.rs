@@ -292,6 +292,15 @@ mod tests {
     }
 
     #[test]
+    fn the_index_grows_by_one_bucket_with_each_entry() {
+        let mut ids = IdChains::new(5, LargePages::NONE);
+        for n in 1..100 {
+            ids.insert(&id(n as u64), n);
+            assert_eq!(ids.buckets.len(), n as usize);
+        }
+    }
+
+    #[test]
     fn texts_spread_over_the_buckets() {
         let mut ids = IdChains::new(5, LargePages::NONE);
         for n in 0..100_000 {

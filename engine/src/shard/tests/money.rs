@@ -87,6 +87,21 @@ fn credit_that_a_modification_sets_free_is_free_at_once() {
 }
 
 #[test]
+fn the_running_day_of_a_shard_that_may_have_dropped_trades_has_no_result() {
+    for (transactions_max, has_fees) in [(3, true), (2, false)] {
+        let mut bench = Bench::with(ShardSettings { transactions_max, ..ShardSettings::default() });
+        bench.send(CommandKind::TradingDay { day: Day(3) });
+        bench.submit(limit(Side::Sell, 1, "5", "4500"));
+        for _ in 0..2 {
+            print(&mut bench, "1");
+        }
+        let running = EndedDay::of_running(&bench.shard).unwrap();
+        let result = running.totals[0].result(None, bench.shard.reference()).unwrap();
+        assert_eq!((result.trades, result.fees.is_some()), (2, has_fees), "{transactions_max}");
+    }
+}
+
+#[test]
 fn the_running_day_is_what_a_reader_sees_when_it_ends() {
     let mut bench = Bench::new();
     assert_eq!(EndedDay::of_running(&Bench::new().shard), None, "no day has begun");

@@ -342,6 +342,9 @@ fn the_queue_is_set_when_the_bid_moves_to_the_price_and_forgotten_when_it_leaves
     bench.quote(90, 5, 100, 0);
     bench.trade(100, 1);
     assert_eq!(bench.outcomes(), [filled(1, 1, 100)], "no quote, no queue");
+    bench.quote(90, 5, 100, 7);
+    bench.trade(100, 7);
+    assert_eq!(bench.outcomes(), [], "all that is shown again is ahead");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Varied sizes of the portions behind the first: what they are, and that orders get exactly them.
 
 use super::*;
-use crate::codec::ByteReader;
+use crate::codec::Codec;
 use crate::settings::QUOTE_LEVELS_MAX;
+use crate::venue::portion_sizes::VariedSizes;
 
 const LOT: i64 = 100;
 
@@ -104,6 +105,46 @@ fn the_sizes_follow_from_seed_security_and_quotes_alone() {
     assert_ne!(sizes(&first.0), sizes(&first.1));
 }
 
+/// A journal that another version wrote is replayed, and its fills must come out the same.
+#[test]
+fn the_sizes_are_the_same_in_every_version() {
+    let mut bench = desk_of_lots(varied());
+    bench.quote(1_000, LOT * 20, 1_001, LOT * 17);
+    let sizes_of = |side| levels(&bench, side).iter().map(|level| level.1 / LOT).collect::<Vec<_>>();
+    assert_eq!(sizes_of(Buy), [20, 36, 48, 46, 36, 78, 12, 67, 8, 1]);
+    assert_eq!(sizes_of(Sell), [17, 27, 45, 23, 64, 78, 61, 34, 1, 31]);
+}
+
+#[test]
+fn the_mean_begins_with_the_first_shown_size_and_counts_no_empty_quote() {
+    let sum_of = |sizes: &[i64]| {
+        let mut sizes_of_side = VariedSizes::new(&spec(varied()), Sell);
+        sizes.iter().for_each(|size| sizes_of_side.advance(Qty::from_raw(*size)));
+        let mut bytes = Vec::new();
+        sizes_of_side.save(&mut bytes);
+        let [_, sum] = <[i64; 2]>::decode(&mut ByteReader::new(&bytes)).unwrap();
+        sum
+    };
+    assert_eq!(sum_of(&[640]), 32 * 640);
+    assert_eq!(sum_of(&[0, 640, 0, 0]), 32 * 640);
+    assert_eq!(sum_of(&[640, 320]), 31 * 640 + 320);
+}
+
+/// Of adjacent prices about one in fifty has the size of the one before.
+#[test]
+fn adjacent_prices_have_sizes_of_their_own() {
+    let (mut pairs, mut same) = (0, 0);
+    for security in 0..60 {
+        let spec = BookSpec { security: SecurityId(security), lot: qty(LOT), ..spec(varied()) };
+        let mut bench = VenueBench { venue: Venue::new(vec![spec], 16, LargePages::NONE), accounts: 0 };
+        bench.quote(1_000, LOT * 20, 1_001, LOT * 20);
+        let levels = levels(&bench, Sell);
+        pairs += levels[1..].windows(2).len();
+        same += levels[1..].windows(2).filter(|pair| pair[0].1 == pair[1].1).count();
+    }
+    assert!(same * 16 < pairs, "{same} of {pairs}");
+}
+
 #[test]
 fn an_order_gets_exactly_the_shown_sizes_and_what_it_took_is_gone_until_the_side_changes() {
     let mut bench = desk_of_lots(varied());
@@ -157,11 +198,7 @@ fn a_saved_book_continues_with_the_same_sizes() {
     walk(&mut bench, 3, 70, |_| {});
     bench.order(1, Buy, 30 * LOT, None, Tif::Ioc);
     bench.outcomes();
-    let mut bytes = Vec::new();
-    bench.venue.save(&mut bytes);
-    let specs = vec![BookSpec { lot: qty(LOT), ..spec(varied()) }];
-    let (venue, _) = Venue::load(&mut ByteReader::new(&bytes), specs, 16, LargePages::NONE).unwrap();
-    let mut loaded = VenueBench { venue, accounts: 0 };
+    let mut loaded = bench.stored().unwrap();
     for seed in 0..3 {
         assert_eq!(levels(&loaded, Buy), levels(&bench, Buy));
         assert_eq!(levels(&loaded, Sell), levels(&bench, Sell));
@@ -209,13 +246,9 @@ fn a_book_with_fewer_portions_than_before_is_stored_and_read() {
         bench.order(1, Buy, shown[0].1 + shown[1].1 - LOT / 2, None, Tif::Ioc);
         bench.outcomes();
         let fewer = VenueSettings { quote_levels: 1, ..varied() };
-        bench.venue.set_up(0, fewer.clone());
+        bench.venue.set_up(0, fewer);
         assert_eq!(levels(&bench, Sell), []);
-        let mut bytes = Vec::new();
-        bench.venue.save(&mut bytes);
-        let specs = vec![BookSpec { lot: qty(LOT), ..spec(fewer) }];
-        let loaded = Venue::load(&mut ByteReader::new(&bytes), specs, 16, LargePages::NONE);
-        let mut loaded = VenueBench { venue: loaded.expect("it is sound").0, accounts: 0 };
+        let mut loaded = bench.stored().expect("it is sound");
         loaded.venue.set_up(0, varied());
         let rest = [&[(shown[1].0, LOT / 2)], &shown[2..]].concat();
         assert_eq!(levels(&loaded, Sell), rest, "as it was");

@@ -9,6 +9,7 @@ fn a_smaller_quantity_alone_keeps_the_place_in_line() {
     bench.limit(2, Buy, 5, 100);
     bench.venue.replace(1, qty(3), Some(100), Tif::Day);
     assert_eq!(bench.all_outcomes(), [(1, Replaced)]);
+    assert_eq!((bench.venue.remaining(1), bench.depth(Buy)), (Some(qty(3)), vec![(100, 8)]));
     bench.order(3, Sell, 4, Some(100), Tif::Day);
     assert_eq!(
         bench.outcomes(),
@@ -18,12 +19,17 @@ fn a_smaller_quantity_alone_keeps_the_place_in_line() {
 
 #[test]
 fn every_other_change_gives_up_the_place_in_the_queue() {
-    for (quantity, tif) in [(6, Tif::Day), (5, Tif::Day), (4, Tif::Gtc)] {
+    let changes = [(6, 100, Tif::Day), (5, 100, Tif::Day), (4, 100, Tif::Gtc), (4, 99, Tif::Day)];
+    for ((quantity, limit, tif), is_quoted) in changes.into_iter().flat_map(|c| [(c, false), (c, true)]) {
         let mut bench = bench();
+        if is_quoted {
+            bench.quote(10, 1, 300, 1);
+        }
         bench.limit(1, Buy, 5, 100);
         bench.limit(2, Buy, 5, 100);
-        bench.venue.replace(1, qty(quantity), Some(100), tif);
+        bench.venue.replace(1, qty(quantity), Some(limit), tif);
         assert_eq!(bench.all_outcomes(), [(1, Replaced)]);
+        assert_eq!(bench.venue.resting_qty(0, Buy, limit), qty(quantity + if limit == 100 { 5 } else { 0 }));
         bench.order(3, Sell, 1, Some(100), Tif::Day);
         assert_eq!(bench.outcomes(), [filled(3, 1, 100), filled(2, 1, 100)]);
     }
@@ -52,6 +58,7 @@ fn waiting_and_parked_orders_can_be_changed_and_cancelled_too() {
     bench.venue.replace(1, qty(2), None, Tif::Day);
     bench.venue.replace(3, qty(2), Some(100), Tif::Atc);
     bench.venue.replace(4, qty(2), Some(90), Tif::Day);
+    assert_eq!((bench.venue.remaining(1), bench.venue.remaining(3)), (Some(qty(2)), Some(qty(2))));
     bench.venue.cancel(2);
     bench.venue.expire(3, Reason::ExpiredGtd);
     assert_eq!(
@@ -110,6 +117,7 @@ fn an_invalid_order_is_rejected() {
         account: AccountId(1),
     };
     let bad = [
+        (OrderEntry { book: 1, ..good }, Reason::UnknownSecurity),
         (OrderEntry { book: 9, ..good }, Reason::UnknownSecurity),
         (OrderEntry { slot: 1, ..good }, Reason::DuplicateId),
         (OrderEntry { slot: NIL, ..good }, Reason::DuplicateId),
@@ -124,7 +132,7 @@ fn an_invalid_order_is_rejected() {
     bench.venue.enter(&OrderEntry { qty: Qty::MAX, ..good });
     bench.venue.enter(&OrderEntry { slot: 3, ..good });
     assert_eq!(bench.outcomes(), [(3, Canceled(Reason::Overflow))], "the sum at a price must be countable");
-    for (book, on) in [(9, true), (9, false)] {
+    for (book, on) in [(1, true), (9, false)] {
         bench.venue.halt(book, on);
         bench.venue.session(book, TradingSession::Closed);
         bench.venue.quote(book, &Quote::default());

@@ -49,6 +49,35 @@ fn an_auction_order_needs_its_auction_ahead() {
     };
     plain.venue.enter(&entry);
     assert_eq!(plain.all_outcomes(), [(1, Rejected(Reason::NoAuctionAhead))]);
+    plain.venue.set_auctions(book, true);
+    plain.venue.enter(&entry);
+    assert_eq!(plain.all_outcomes(), [(1, Accepted)]);
+}
+
+#[test]
+fn only_the_end_of_a_halt_in_continuous_trading_uncrosses() {
+    let mut bench = bench();
+    bench.trade(100, 1);
+    // They would meet at the last price.
+    bench.market(1, Buy, 5);
+    bench.market(2, Sell, 5);
+    assert_eq!(bench.outcomes(), []);
+    bench.venue.halt(0, false);
+    assert_eq!(bench.outcomes(), [], "it was not halted");
+    bench.venue.halt(0, true);
+    assert_eq!(bench.outcomes(), []);
+    bench.limit(3, Buy, 5, 101);
+    bench.limit(4, Sell, 5, 100);
+    bench.venue.halt(0, true);
+    assert_eq!(bench.outcomes(), [], "it stays halted");
+    bench.venue.session(0, TradingSession::OpeningAuction);
+    bench.venue.halt(0, false);
+    assert_eq!(bench.outcomes(), [], "the auction goes on");
+    bench.venue.halt(0, true);
+    bench.venue.session(0, TradingSession::Continuous);
+    assert_eq!(bench.outcomes(), []);
+    bench.venue.halt(0, false);
+    assert_eq!(bench.outcomes().len(), 4);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::directive::{Directive, DirectiveKey, DirectiveVersion};
 
 #[test]
 fn the_lowest_shard_that_knows_decides() {
@@ -35,7 +36,9 @@ fn a_switch_is_on_if_it_is_on_anywhere_an_adapter_is_connected_if_it_is_everywhe
         bench.emit(shard, EventKind::Adapter { adapter, connected: true });
     }
     assert_eq!(bench.view.adapter(adapter), Some(true));
+    assert_eq!(bench.view.switch(scope), SwitchState::All);
     bench.emit(0, EventKind::Kill { scope, on: false });
+    assert_eq!(bench.view.switch(scope), SwitchState::Some);
     bench.emit(0, EventKind::Restrict { scope, security: SecurityId(5), on: false });
     bench.emit(1, EventKind::Adapter { adapter, connected: false });
     assert_eq!(bench.view.kills().collect::<Vec<_>>(), [scope]);
@@ -43,6 +46,64 @@ fn a_switch_is_on_if_it_is_on_anywhere_an_adapter_is_connected_if_it_is_everywhe
     assert_eq!((bench.view.adapter(adapter), bench.view.adapter(AdapterId(0))), (Some(false), None));
     bench.emit(1, EventKind::Kill { scope, on: false });
     assert_eq!(bench.view.kills().count(), 0);
+    assert_eq!(bench.view.switch(scope), SwitchState::None);
+}
+
+#[test]
+fn the_newest_directive_of_any_shard_counts_and_the_others_have_not_confirmed_it() {
+    let mut bench = ViewBench::new(3);
+    let kill = |scope, on| Directive::Kill { scope, on };
+    let key = DirectiveKey::Kill(Scope::Global);
+    let mut direct = |shard, directive, version| {
+        bench.emit(shard, EventKind::Directed { directive, version: DirectiveVersion(version) });
+        let unconfirmed: Vec<u8> = bench.view.unconfirmed(key).map(|shard| shard.0).collect();
+        (bench.view.directive(key), unconfirmed)
+    };
+    // Other scopes, before and after it in the table.
+    let other = Scope::Account(AccountId(1));
+    assert_eq!(direct(0, kill(other, true), 9), (None, vec![]));
+    assert_eq!(
+        direct(0, Directive::Limits { scope: Scope::Global, limits: RiskLimits::default() }, 9).0,
+        None
+    );
+    let shown = |on, version| Some((kill(Scope::Global, on), DirectiveVersion(version)));
+    assert_eq!(direct(1, kill(Scope::Global, true), 5), (shown(true, 5), vec![0, 2]));
+    assert_eq!(direct(2, kill(Scope::Global, false), 6), (shown(false, 6), vec![0, 1]));
+    assert_eq!(direct(0, kill(Scope::Global, true), 5), (shown(false, 6), vec![0, 1]));
+    for shard in [0, 1] {
+        direct(shard, kill(Scope::Global, false), 6);
+    }
+    assert_eq!(bench.view.unconfirmed(key).count(), 0);
+    assert_eq!(bench.view.directives().count(), 3);
+}
+
+#[test]
+fn the_number_of_directives_seen_rises_with_each_and_with_each_snapshot() {
+    let mut bench = ViewBench::new(1);
+    let mut seen = vec![bench.view.directives_seen()];
+    for _ in 0..2 {
+        let directive = Directive::Kill { scope: Scope::Global, on: true };
+        bench.emit(0, EventKind::Directed { directive, version: DirectiveVersion(5) });
+        seen.push(bench.view.directives_seen());
+        bench.begin(0);
+        bench.end(0);
+        seen.push(bench.view.directives_seen());
+    }
+    assert!(seen.is_sorted_by(|before, after| before < after), "{seen:?}");
+    // A snapshot alone, at the begin.
+    let mut fresh = ViewBench::new(1);
+    fresh.begin(0);
+    fresh.end(0);
+    assert!(fresh.view.directives_seen() > seen[0]);
+}
+
+#[test]
+fn a_sender_is_known_once_its_shard_has_described_it() {
+    let mut bench = ViewBench::new(1);
+    let sender = Sender { login: crate::sender::SenderText::new("anna"), ..Sender::default() };
+    assert_eq!(bench.view.sender(SenderId(1_000)), None);
+    bench.emit(0, EventKind::Sender { id: SenderId(1_000), sender });
+    assert_eq!(bench.view.sender(SenderId(1_000)), Some(&sender));
 }
 
 #[test]

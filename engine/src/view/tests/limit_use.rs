@@ -1,3 +1,4 @@
+use super::valuation::hold;
 use super::*;
 use crate::command::BudgetKind;
 use crate::view::{LimitRefusals, LimitUse};
@@ -70,6 +71,8 @@ fn an_account_holds_what_its_snapshot_states_and_what_was_booked_since() {
     bench.begin(0);
     // The snapshot repeats the transactions of the day; others were made before.
     bench.emit(0, deal(1, 3, "10"));
+    bench.emit(0, deal(1, 3, "10"));
+    assert_eq!(position_of(&bench, 3), Some(qty("10")), "a transaction counts once");
     bench.emit(0, exposure(Some(3), "-40"));
     bench.end(0);
     assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (Some(qty("40")), None));
@@ -99,6 +102,7 @@ fn no_account_holds_an_expired_security() {
     // The expiration of a strategy's position belongs to no account.
     bench.emit(0, deal(3, 0, "-10"));
     assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (Some(qty("10")), Some(qty("10"))));
+    assert_eq!(position_of(&bench, 0), None);
     bench.emit(0, exposure(None, "0"));
     assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (None, None));
     bench.emit(0, deal(4, 3, "10"));
@@ -172,7 +176,9 @@ fn refusals_by_limits_are_counted_by_reason_until_the_day_ends() {
 fn a_refused_modification_is_counted_and_a_refused_cancel_is_not() {
     let mut bench = ViewBench::new(1);
     bench.enter(handle(0, 0, 0), "kept");
-    for request in [RequestKind::Replace, RequestKind::Cancel] {
+    for (request, reason) in
+        [(RequestKind::Replace, Reason::MaxPosition), (RequestKind::Cancel, Reason::PriceCollar)]
+    {
         let refusal = RequestRefusal {
             order: handle(0, 0, 0),
             id: id("kept"),
@@ -180,11 +186,51 @@ fn a_refused_modification_is_counted_and_a_refused_cancel_is_not() {
             source: entered(handle(0, 0, 0), "kept").source,
             request,
             status: Status::New,
-            reason: Reason::MaxPosition,
+            reason,
         };
         bench.emit(0, EventKind::Refused(refusal));
     }
     let counts: Vec<_> =
         bench.view.limit_refusals(STRATEGY).iter().map(|row| (row.reason, row.count)).collect();
     assert_eq!(counts, [(Reason::MaxPosition, 1)]);
+}
+
+#[test]
+fn of_several_securities_the_largest_position_is_the_use() {
+    let plans: [(&[(u32, &str)], u32); 4] = [
+        (&[(8, "30"), (9, "-50")], 9),
+        (&[(8, "-70"), (9, "30")], 8),
+        (&[(8, "50"), (9, "-50")], 8),
+        (&[(7, "10"), (8, "0"), (9, "20")], 9),
+    ];
+    for (positions, largest) in plans {
+        let mut bench = ViewBench::new(1);
+        for (security, quantity) in positions {
+            hold(&mut bench, 2, *security, qty(quantity), Money::ZERO, Money::ZERO);
+        }
+        let (security, _) = bench.view.limit_uses()[&STRATEGY].position.unwrap();
+        assert_eq!(security, SecurityId(largest), "{positions:?}");
+    }
+}
+
+#[test]
+fn the_last_refusal_of_all_shards_names_its_time_and_security() {
+    for (times, (last, security)) in [([500, 700], (700, 8)), ([700, 500], (700, 9)), ([500, 500], (500, 9))]
+    {
+        let mut bench = ViewBench::new(2);
+        for (shard, (at, security)) in times.into_iter().zip([9, 8]).enumerate() {
+            let event = entered(handle(shard as u8, 0, 0), "refused");
+            let terms = Terms { security: SecurityId(security), ..event.terms };
+            let (status, reason) = (Status::Rejected, Reason::MaxOrderQty);
+            let refused = OrderTerms { what: ExecType::Rejected, status, reason, terms, ..event };
+            bench.emit_at(at, shard as u8, EventKind::Order(refused));
+        }
+        let expected = LimitRefusals {
+            reason: Reason::MaxOrderQty,
+            count: 2,
+            last: Timestamp(last),
+            security: SecurityId(security),
+        };
+        assert_eq!(bench.view.limit_refusals(STRATEGY), [expected]);
+    }
 }

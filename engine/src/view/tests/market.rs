@@ -28,3 +28,15 @@ fn subscriptions_and_halts_are_set_and_removed() {
     bench.emit(0, EventKind::Halt { security, on: false });
     assert_eq!(bench.view.halts().count(), 0);
 }
+
+#[test]
+fn a_new_day_of_a_shard_begins_without_volume_in_its_securities() {
+    let mut bench = ViewBench::new(2);
+    for shard in [0, 1] {
+        let tick = Tick { security: SecurityId(shard as u32), volume: qty("5"), ..Tick::default() };
+        bench.emit(shard, EventKind::Tick(tick));
+    }
+    let volumes = |bench: &ViewBench| [0, 1].map(|at| bench.view.tick(SecurityId(at)).unwrap().volume);
+    bench.emit(0, EventKind::TradingDay { day: Day(1) });
+    assert_eq!(volumes(&bench), [Qty::ZERO, qty("5")]);
+}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sender::SentBy;
 use crate::terms::{OrderSpecialTerms, SpecialTerms};
 
 const A: fn() -> OrderHandle = || handle(0, 1, 5);
@@ -71,9 +72,11 @@ fn special_terms_are_those_announced_for_the_order() {
     assert_eq!(shown(&bench, A()), Some(special("4")));
     bench.emit(0, with(A(), "a3", false));
     assert_eq!(shown(&bench, A()), None);
+    bench.emit(0, with(A(), "a4", true));
+    assert_eq!(shown(&bench, A()), None, "they were removed");
     // The next order in the slot does not inherit them.
     announce(&mut bench, A(), "5");
-    bench.emit(0, with(A(), "a4", true));
+    bench.emit(0, with(A(), "a5", true));
     let next = handle(0, 2, 5);
     bench.emit(0, with(next, "c", true));
     assert_eq!(shown(&bench, next), None);
@@ -165,6 +168,37 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
     bench.report(A(), ExecType::CancelPending, Status::PendingCancel);
     bench.emit(0, EventKind::Refused(RequestRefusal { reason: Reason::UnknownOrder, ..refusal }));
     assert_eq!(bench.view.order(A()).unwrap().status, Status::New);
+}
+
+#[test]
+fn a_refusal_is_a_change_of_its_order_unless_the_request_did_not_reach_it() {
+    for (reason, updated) in [(Reason::VenueRejected, 2_000), (Reason::StorageFailed, 1_000)] {
+        let mut bench = ViewBench::new(1);
+        bench.emit_at(1_000, 0, EventKind::Order(entered(A(), "a")));
+        let refusal = RequestRefusal {
+            order: A(),
+            id: id("a"),
+            request_id: id("x"),
+            source: Source::default(),
+            request: RequestKind::Cancel,
+            status: Status::New,
+            reason,
+        };
+        bench.emit_at(2_000, 0, EventKind::Refused(refusal));
+        assert_eq!(bench.view.order(A()).unwrap().updated, Timestamp(updated), "{reason:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_names_the_senders_of_the_requests_of_an_order() {
+    let mut bench = ViewBench::new(1);
+    let [submitted, modified, canceled] = [7, 8, 9].map(SenderId);
+    let sent = SentBy { submitted, modified, canceled };
+    bench.emit(0, EventKind::Sent { order: A(), sent });
+    bench.enter(A(), "a");
+    assert_eq!(bench.view.order(A()).unwrap().sent, SentBy::default(), "it was not known before");
+    bench.emit(0, EventKind::Sent { order: A(), sent });
+    assert_eq!(bench.view.order(A()).unwrap().sent, sent);
 }
 
 #[test]

@@ -109,6 +109,20 @@ fn a_forgotten_order_is_history_that_no_snapshot_removes() {
 }
 
 #[test]
+fn finished_orders_of_a_snapshot_come_by_their_end_whatever_its_order() {
+    let mut bench = ViewBench::new(1);
+    bench.begin(0);
+    for (slot, ended) in [(0, 300), (1, 100), (2, 200)] {
+        let (what, status) = (ExecType::Snapshot, Status::Filled);
+        let image = OrderTerms { what, status, ..entered(handle(0, 0, slot), "x") };
+        bench.emit_at(50, 0, EventKind::Order(image));
+        bench.emit_at(ended, 0, EventKind::Status(report_of(&image)));
+    }
+    bench.end(0);
+    assert_eq!(bench.finished(), [0, 2, 1].map(|slot| handle(0, 0, slot)));
+}
+
+#[test]
 #[should_panic(expected = "the events of a shard come in their order")]
 fn event_numbers_of_a_shard_never_fall() {
     let mut bench = ViewBench::new(1);

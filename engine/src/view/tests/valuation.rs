@@ -228,3 +228,18 @@ fn sums_that_cannot_be_counted_are_absent_and_named() {
     let both = bench.view.portfolio(None, currency("EUR"), &reference());
     assert!(both.missing.contains(&Missing::TooLarge(currency("EUR"))));
 }
+
+#[test]
+fn an_amount_is_converted_at_the_worse_side_of_the_quote() {
+    let mut bench = ViewBench::new(1);
+    quote(&mut bench, 5, "1.10", "1.25", "");
+    let converted = |amount: &str, from: &str, to: &str| {
+        bench.view.convert(money(amount), currency(from), currency(to), &reference())
+    };
+    assert_eq!(converted("10", "EUR", "USD"), Some(money("11")));
+    assert_eq!(converted("-10", "EUR", "USD"), Some(money("-12.5")));
+    assert_eq!(converted("10", "USD", "EUR"), Some(money("8")));
+    assert_eq!(converted("10", "USD", "USD"), Some(money("10")));
+    assert_eq!(converted("10", "USD", "JPY"), None);
+    assert_eq!(bench.view.convert(Money::MAX, currency("EUR"), currency("USD"), &reference()), None);
+}
