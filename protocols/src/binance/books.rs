@@ -388,3 +388,90 @@ impl BinanceSession {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECURITY: SecurityId = SecurityId(1);
+    const NOW: Timestamp = Timestamp(1_000 * NS_PER_S);
+
+    /// Returns the books of so many securities, whose streams were requested now.
+    fn begun(count: u32) -> StreamedBooks {
+        let mut books = StreamedBooks::new(10);
+        (1..=count).for_each(|id| books.begin(SecurityId(id), &format!("S{id}"), NOW));
+        books
+    }
+
+    /// Returns an event that sets these bids.
+    fn event(ids: [u64; 2], bids: &[(i64, i64)]) -> DepthEvent {
+        let level = |&(price, qty): &(i64, i64)| (Side::Buy, Price::from_raw(price), Qty::from_raw(qty));
+        DepthEvent { first: ids[0], last: ids[1], levels: bids.iter().map(level).collect() }
+    }
+
+    #[test]
+    fn some_snapshots_are_asked_for_at_a_time_and_again_after_a_disconnect() {
+        const COUNT: usize = SNAPSHOTS_IN_FLIGHT_MAX + 2;
+        let mut books = begun(COUNT as u32);
+        let due = NOW.plus(FIRST_EVENT_NS_MAX);
+        assert_eq!(books.next_wanted(), due);
+        assert_eq!(books.take_wanted(Timestamp(due.0 - 1)), None, "it is too early");
+        for round in 0..2 {
+            for id in 1..=SNAPSHOTS_IN_FLIGHT_MAX as u32 {
+                let wanted = books.take_wanted(due);
+                assert_eq!(wanted, Some((SecurityId(id), format!("S{id}"))), "round {round}");
+            }
+            assert_eq!((books.take_wanted(due), books.next_wanted()), (None, Timestamp::MAX));
+            // Those that were asked for are wanted before the others now.
+            books.forget_requests(NOW);
+            assert_eq!((books.next_wanted(), books.wanted.len()), (NOW, COUNT));
+        }
+    }
+
+    #[test]
+    fn the_memory_for_events_before_a_snapshot_is_bounded() {
+        let buffered = |events: Vec<DepthEvent>| {
+            let mut books = begun(1);
+            let book = books.books.get_mut(&SECURITY).expect("it has begun");
+            events.into_iter().for_each(|event| book.buffer(event));
+            (book.buffer.len(), book.buffered_levels)
+        };
+        let of = |levels: usize| event([1, 1], &vec![(1, 1); levels]);
+        assert_eq!(buffered(vec![of(BUFFERED_LEVELS_MAX)]), (1, BUFFERED_LEVELS_MAX));
+        assert_eq!(buffered(vec![of(BUFFERED_LEVELS_MAX - 1), of(3)]), (1, 3), "the oldest is dropped");
+        let empty = |count: usize| buffered((0..count).map(|_| of(0)).collect()).0;
+        assert_eq!(empty(BUFFERED_LEVELS_MAX), BUFFERED_LEVELS_MAX);
+        assert_eq!(empty(BUFFERED_LEVELS_MAX + 5), BUFFERED_LEVELS_MAX, "events without levels too");
+    }
+
+    /// Returns the bids after a snapshot with the id 10 and one bid, 5 at 100, if it fits.
+    fn after_snapshot(known: Option<u64>, events: Vec<DepthEvent>) -> Option<Vec<(i64, i64)>> {
+        let mut books = begun(1);
+        let book = books.books.get_mut(&SECURITY).expect("it has begun");
+        book.update_id = known;
+        events.into_iter().for_each(|event| book.buffer(event));
+        let text = r#"{"lastUpdateId":10,"bids":[["0.00000100","0.00000005"]],"asks":[]}"#;
+        let fits = book.apply_snapshot(&serde_json::from_str(text).expect("a snapshot"));
+        let levels = book.book.levels(Side::Buy).map(|level| (level.price.raw(), level.qty.raw()));
+        fits.then(|| levels.collect())
+    }
+
+    #[test]
+    fn a_snapshot_fits_if_no_event_behind_it_is_missing() {
+        let old = || event([9, 10], &[(100, 3)]);
+        let next = || event([11, 12], &[(99, 1)]);
+        let after = || event([13, 13], &[(100, 2)]);
+        assert_eq!(after_snapshot(None, vec![]), Some(vec![(100, 5)]));
+        assert_eq!(after_snapshot(None, vec![old()]), Some(vec![(100, 5)]), "it is part of the snapshot");
+        assert_eq!(after_snapshot(None, vec![old(), next()]), Some(vec![(100, 5), (99, 1)]));
+        assert_eq!(after_snapshot(None, vec![next(), after()]), Some(vec![(100, 2), (99, 1)]));
+        assert_eq!(after_snapshot(None, vec![after()]), None, "an event is missing");
+        assert_eq!(after_snapshot(None, vec![next(), event([14, 15], &[])]), None);
+        let overlapping = event([8, 11], &[(98, 4)]);
+        assert_eq!(after_snapshot(None, vec![overlapping]), Some(vec![(100, 5), (98, 4)]));
+        // A book that is known gets more levels, but never goes back.
+        assert_eq!(after_snapshot(Some(9), vec![]), Some(vec![(100, 5)]));
+        assert_eq!(after_snapshot(Some(10), vec![]), Some(vec![(100, 5)]));
+        assert_eq!(after_snapshot(Some(11), vec![]), None);
+    }
+}

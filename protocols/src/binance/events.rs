@@ -129,3 +129,33 @@ pub(super) fn expiry_reason(status: &str, order_type: &str, time_in_force: &str)
         _ => Reason::VenueCancelled,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_order_has_its_reason() {
+        for (status, order_type, time_in_force, reason) in [
+            ("EXPIRED_IN_MATCH", "LIMIT", "GTC", Reason::SelfTrade),
+            ("EXPIRED_IN_MATCH", "MARKET", "IOC", Reason::SelfTrade),
+            ("EXPIRED", "MARKET", "GTC", Reason::NoLiquidity),
+            ("EXPIRED", "LIMIT", "IOC", Reason::Ioc),
+            ("EXPIRED", "LIMIT", "FOK", Reason::Fok),
+            ("EXPIRED", "LIMIT", "GTC", Reason::VenueCancelled),
+        ] {
+            assert_eq!(expiry_reason(status, order_type, time_in_force), reason, "{status}");
+        }
+        for status in ["FILLED", "CANCELED", "REJECTED", "EXPIRED", "EXPIRED_IN_MATCH"] {
+            assert!(is_over(status), "{status}");
+        }
+        for status in ["NEW", "PARTIALLY_FILLED", "PENDING_NEW", "PENDING_CANCEL", ""] {
+            assert!(!is_over(status), "{status}");
+        }
+        assert_eq!(canceled_state(IdRole::Canceled), VenueState::Canceled(Reason::Requested));
+        assert_eq!(canceled_state(IdRole::DayEnded), VenueState::Expired(Reason::ExpiredDay));
+        for role in [IdRole::Live, IdRole::Replaced] {
+            assert_eq!(canceled_state(role), VenueState::Canceled(Reason::VenueCancelled));
+        }
+    }
+}

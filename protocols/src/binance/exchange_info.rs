@@ -251,6 +251,10 @@ mod tests {
             (r#"{"filterType":"NOTIONAL","minNotional":"many"}"#, Err(SymbolProblem::Filters)),
             (r#"{"filterType":"NOTIONAL","minNotional":"-1"}"#, Err(SymbolProblem::Filters)),
             (r#"{"filterType":"NOTIONAL","minNotional":"7","maxNotional":"6"}"#, Err(SymbolProblem::Filters)),
+            (
+                r#"{"filterType":"NOTIONAL","minNotional":"7","maxNotional":"7"}"#,
+                Ok((bound("7", true), bound("7", true))),
+            ),
             (r#"{"filterType":"ICEBERG_PARTS","limit":10}"#, Ok((None, None))),
         ] {
             assert_eq!(other(filter), expected, "{filter}");
@@ -275,6 +279,14 @@ mod tests {
             (SymbolProblem::Filters, symbol("A", ["BTC", "USDT"], "TRADING", &not_a_number)),
         ] {
             assert_eq!(parse(&[text]).unwrap()[0].terms, Err(wanted));
+        }
+        for (problem, word) in [
+            (SymbolProblem::NotTraded, "does not trade"),
+            (SymbolProblem::Asset, "code of an asset"),
+            (SymbolProblem::Filters, "PRICE_FILTER, LOT_SIZE or NOTIONAL"),
+            (SymbolProblem::OrderTypes, "neither LIMIT nor MARKET"),
+        ] {
+            assert!(problem.words().contains(word), "{problem:?}");
         }
     }
 

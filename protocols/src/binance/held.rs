@@ -232,6 +232,30 @@ mod tests {
     }
 
     #[test]
+    fn orders_whose_day_is_over_are_taken_a_part_at_a_time() {
+        let mut orders = HeldOrders::default();
+        let order = |slot| OrderHandle::new(ShardId(0), 1, slot);
+        for slot in 0..5 {
+            let day_ends = Timestamp(if slot == 4 { 90 } else { 50 });
+            orders.insert(order(slot), HeldOrder { day_ends, ..held() });
+        }
+        assert_eq!(orders.day_check_at(), Timestamp(50));
+        let [now, retry] = [Timestamp(60), Timestamp(70)];
+        assert_eq!(orders.take_overdue(now, retry, 3), [order(0), order(1), order(2)]);
+        assert_eq!(orders.day_check_at(), now, "there may be more");
+        for slot in 0..4 {
+            orders.get_mut(order(slot)).unwrap().change = Some(PendingChange::DayEnd);
+        }
+        assert_eq!(orders.take_overdue(now, retry, 3), []);
+        assert_eq!(orders.day_check_at(), retry, "in case their cancels fail");
+        orders.delay_day_check(Timestamp(80));
+        assert_eq!(orders.day_check_at(), Timestamp(80));
+        (0..4).for_each(|slot| orders.remove(order(slot)));
+        assert_eq!(orders.take_overdue(now, retry, 3), []);
+        assert_eq!(orders.day_check_at(), Timestamp(90));
+    }
+
+    #[test]
     fn the_number_of_held_orders_is_bounded() {
         let mut orders = HeldOrders::default();
         for slot in 0..HELD_ORDERS_MAX as u32 + 2 {

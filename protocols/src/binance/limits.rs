@@ -240,6 +240,26 @@ mod tests {
         let uses: Vec<(u64, u64, u64)> =
             limits.uses(later).iter().map(|row| (row.interval_s, row.used, row.allowed)).collect();
         assert_eq!(uses, [(10, 0, 50), (86_400, 160_000, 160_000)]);
+        limits.handle_reported(later, &limit("ORDERS", "HOUR", 2, 7, 6));
+        limits.handle_reported(later, &limit("ORDERS", "MINUTE", 3, 8, 5));
+        let uses: Vec<(u64, u64, u64)> =
+            limits.uses(later)[2..].iter().map(|row| (row.interval_s, row.used, row.allowed)).collect();
+        assert_eq!(uses, [(7_200, 6, 7), (180, 5, 8)]);
+    }
+
+    #[test]
+    fn what_an_answer_leaves_open_is_counted_by_its_cost() {
+        let at = Timestamp(100 * MINUTE);
+        let heavy = RequestCost { weight: 25, orders: 2 };
+        let mut limits = VenueLimits::default();
+        limits.handle_reported(at, &limit("REQUEST_WEIGHT", "MINUTE", 1, 100, 10));
+        limits.handle_reported(at, &limit("ORDERS", "DAY", 1, 10, 3));
+        (0..2).for_each(|_| limits.handle_sent(heavy));
+        assert_eq!(limits.in_flight, RequestCost { weight: 50, orders: 4 });
+        (0..2).for_each(|_| limits.handle_answered(at, heavy));
+        assert_eq!(limits.in_flight, RequestCost::default());
+        let used: Vec<u64> = limits.uses(at).iter().map(|row| row.used).collect();
+        assert_eq!(used, [60, 7]);
     }
 
     #[test]

@@ -388,3 +388,49 @@ fn found_state(body: &OrderBody<'_>, role: IdRole) -> Option<FoundState> {
     };
     Some(FoundState { cum, average, state })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_of_an_order_is_understood() {
+        let state_as = |role, status: &str| {
+            let text = format!(
+                r#"{{"orderId":1,"executedQty":"1","cummulativeQuoteQty":"10.5","status":"{status}",
+                    "timeInForce":"IOC","type":"LIMIT"}}"#
+            );
+            found_state(&serde_json::from_str(&text).unwrap(), role)
+        };
+        let state = |status| state_as(IdRole::Live, status).map(|found| found.state);
+        for status in ["NEW", "PARTIALLY_FILLED", "PENDING_NEW", "PENDING_CANCEL"] {
+            assert_eq!(state(status), Some(VenueState::Open), "{status}");
+        }
+        assert_eq!(state("FILLED"), Some(VenueState::Filled));
+        assert_eq!(state("REJECTED"), Some(VenueState::Rejected(Reason::VenueRejected)));
+        assert_eq!(state("EXPIRED"), Some(VenueState::Canceled(Reason::Ioc)));
+        assert_eq!(state("EXPIRED_IN_MATCH"), Some(VenueState::Canceled(Reason::SelfTrade)));
+        assert_eq!(state("SLEEPING"), None);
+        let found = state_as(IdRole::DayEnded, "CANCELED").unwrap();
+        assert_eq!(found.state, VenueState::Expired(Reason::ExpiredDay));
+        assert_eq!((found.cum.to_string(), found.average.to_string()), ("1".into(), "10.5".into()));
+        let incomplete: OrderBody<'_> = serde_json::from_str(r#"{"orderId":1,"status":"FILLED"}"#).unwrap();
+        assert!(found_state(&incomplete, IdRole::Live).is_none());
+    }
+
+    #[test]
+    fn events_during_a_lookup_are_noted_and_never_taken_back() {
+        let order = OrderHandle::NONE;
+        let mut lookups = Lookups::default();
+        assert!(!lookups.note_event(order, Qty::ZERO, true), "it is not looked up");
+        lookups.insert(order, (SecurityId(1), false), Timestamp::ZERO);
+        for (cum, is_over) in [(3, false), (5, true), (4, false)] {
+            assert!(lookups.note_event(order, Qty::from_raw(cum), is_over));
+        }
+        let lookup = lookups.by_order[&order];
+        assert_eq!((lookup.seen, lookup.seen_over), (Qty::from_raw(5), true));
+        assert_eq!(lookups.deadline(), Timestamp::ZERO, "it can be sent at once");
+        lookups.by_order.get_mut(&order).unwrap().is_sent = true;
+        assert_eq!(lookups.deadline(), Timestamp::MAX, "it waits for an answer");
+    }
+}

@@ -280,3 +280,34 @@ impl<'a, T: Deserialize<'a>, F: FnMut(T)> Visitor<'a> for ListVisitor<F, T> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_average_needs_a_value_and_a_quantity() {
+        let average =
+            |quote: &str, cum: &str| average(quote, Qty::parse(cum.as_bytes()).unwrap()).to_string();
+        for (quote, cum, expected) in [
+            ("30.75", "3", "10.25"),
+            ("0.5", "0.25", "2"),
+            ("0", "3", "0"),
+            ("-1.00000000", "3", "0"),
+            ("30.75", "0", "0"),
+            ("", "3", "0"),
+        ] {
+            assert_eq!(average(quote, cum), expected, "{quote} {cum}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_read_up_to_the_first_element_of_another_form() {
+        let mut sum = 0;
+        let mut read =
+            |text: &str| for_each(serde_json::from_str(text).unwrap(), |number: u64| sum += number);
+        assert!(read("[1,2,3]") && read("[]"));
+        assert!(!read("[10,\"x\",20]") && !read("7"));
+        assert_eq!(sum, 16);
+    }
+}

@@ -320,3 +320,6 @@ impl RequestTime {
         draft.time("timestamp", self.at);
     }
 }
+
+#[cfg(test)]
+mod tests;

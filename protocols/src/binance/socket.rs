@@ -92,3 +92,56 @@ impl VenueSocket {
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::websocket::client::WebSocketKey;
+
+    /// Returns values with which a connection begins: those of section 1.3 of RFC 6455.
+    pub(in super::super) fn random() -> ConnectRandom {
+        let accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=".to_string();
+        ConnectRandom { key: WebSocketKey { key: "dGhlIHNhbXBsZSBub25jZQ==".to_string(), accept }, seed: 5 }
+    }
+
+    /// Returns the answer of the venue to the handshake.
+    pub(in super::super) fn answer() -> Vec<u8> {
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+          Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+            .to_vec()
+    }
+
+    #[test]
+    fn output_waits_until_all_of_it_is_transmitted() {
+        let mut socket = VenueSocket::default();
+        assert!(!socket.is_open() && !socket.send(b"x"), "there is no connection");
+        socket.connect("venue:443", "/ws", random());
+        let handshake = socket.unsent().to_vec();
+        assert!(handshake.starts_with(b"GET /ws HTTP/1.1\r\n") && !socket.is_open());
+        socket.handle_transmitted(10);
+        assert_eq!(socket.unsent(), &handshake[10..]);
+        socket.handle_transmitted(handshake.len() - 10);
+        assert!(socket.unsent().is_empty());
+        let (inbox, outcome) = socket.receive(&mut answer());
+        assert_eq!((inbox.messages().count(), outcome), (0, Ok(())));
+        assert!(socket.is_open() && socket.send(b"x"));
+        let message = socket.unsent().len();
+        socket.close();
+        assert!(socket.unsent().len() > message, "the close frame follows");
+        socket.disconnect();
+        assert!(socket.unsent().is_empty() && !socket.is_open());
+    }
+
+    #[test]
+    fn the_messages_of_a_read_are_those_of_no_other() {
+        let mut socket = VenueSocket::default();
+        socket.connect("venue:443", "/ws", random());
+        let mut bytes = answer();
+        bytes.extend_from_slice(b"\x81\x02ab\x81\x00\x81\x01c");
+        let (inbox, _) = socket.receive(&mut bytes);
+        assert_eq!(inbox.messages().collect::<Vec<_>>(), [&b"ab"[..], b"", b"c"]);
+        socket.reuse(inbox);
+        let (inbox, _) = socket.receive(&mut b"\x81\x01d".to_vec());
+        assert_eq!(inbox.messages().collect::<Vec<_>>(), [b"d"]);
+    }
+}

@@ -36,3 +36,17 @@ impl StompAccess {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_sees_the_named_strategies_or_all() {
+        let only = StrategyAccess::Only(vec!["A".to_string(), "B".to_string()]);
+        let access = StompAccess { strategies: only, may_send: false };
+        assert_eq!(["A", "B", "C", ""].map(|name| access.sees(name)), [true, true, false, false]);
+        assert!(StompAccess::default().sees("C"));
+        assert!(!format!("{:?}", Passcode("secret".to_string())).contains("secret"));
+    }
+}

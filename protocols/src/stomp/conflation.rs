@@ -107,9 +107,11 @@ mod tests {
         assert!(!conflation.is_open(Timestamp(5)));
         conflation.begin(Timestamp(5));
         assert!(conflation.is_open(Timestamp(14)) && !conflation.is_open(Timestamp(15)));
+        assert!(conflation.until() == Timestamp(15) && conflation.is_empty());
         conflation.hold(3);
         conflation.hold(1);
-        assert!(conflation.contains(3) && conflation.len() == 2);
+        assert!(conflation.contains(3) && !conflation.contains(2) && conflation.len() == 2);
+        assert!(!conflation.is_empty());
         assert_eq!(
             [conflation.release(), conflation.release(), conflation.release()],
             [Some(3), Some(1), None]

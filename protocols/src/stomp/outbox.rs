@@ -248,6 +248,9 @@ mod tests {
         begin(&mut outbox, 7, b"m");
         outbox.shrink();
         assert!(!outbox.join(7, b"x"));
+        begin(&mut outbox, 7, b"m");
+        outbox.end_shared_frame();
+        assert!(!outbox.join(7, b"x"), "another subscription may get the place");
         let all = outbox.pending();
         outbox.take(all);
         assert!(outbox.is_empty() && outbox.frames.is_empty());
@@ -281,6 +284,29 @@ mod tests {
             }
         }
         assert!(outbox.bytes.capacity() < 1_000_000, "{}", outbox.bytes.capacity());
+    }
+
+    #[test]
+    fn a_long_buffer_grows_in_few_steps_and_does_not_double() {
+        const FRAME_BYTES: usize = 1_000;
+        let mut outbox = StompOutbox::default();
+        let frame = |outbox: &mut StompOutbox| outbox.frame(|out| out.extend_from_slice(&[7; FRAME_BYTES]));
+        frame(&mut outbox);
+        assert!(outbox.capacity() < STEP_BYTES, "a short one takes little");
+        let (mut steps, mut capacity) = (0, 0);
+        while outbox.pending() < 10 * STEP_BYTES {
+            frame(&mut outbox);
+            let bytes = outbox.bytes.capacity();
+            steps += usize::from(bytes != capacity && outbox.pending() > 2 * STEP_BYTES);
+            capacity = bytes;
+            if outbox.pending() > 2 * STEP_BYTES {
+                let spare = bytes - outbox.pending();
+                assert!(spare <= STEP_BYTES, "{spare} of {bytes} are spare");
+            }
+        }
+        assert!(steps <= 12, "{steps} steps");
+        let frames = outbox.frames.capacity() * size_of::<u32>();
+        assert_eq!(outbox.capacity(), outbox.bytes.capacity() + frames);
     }
 
     #[test]

@@ -153,11 +153,14 @@ mod tests {
         for turn in 1..=count {
             recent.record(1, turn as u32, turn);
         }
+        assert_eq!(recent.held_bytes(), DELIVERIES_MAX * DELIVERY_BYTES_MAX);
         // The topic that was delivered last, and the one that would be forgotten first.
         for (topic, turn) in [(count, count + 1), (1, count + 2)] {
             recent.record(1, topic as u32, turn);
             assert_eq!(recent.last(1, topic as u32), turn);
         }
         assert!((2..count).all(|turn| recent.last(1, turn as u32) == turn));
+        recent.record(1, count as u32 + 1, count + 3);
+        assert_eq!(recent.held_bytes(), DELIVERIES_MAX / 2 * DELIVERY_BYTES_MAX, "the newer half is left");
     }
 }

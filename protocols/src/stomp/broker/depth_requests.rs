@@ -26,3 +26,57 @@ impl StompBroker {
         self.market.depth_json(topic, from)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pitlane_engine::event::{EventKind, LevelChange, LevelChanges, LevelsKind};
+    use pitlane_engine::id::ShardId;
+    use pitlane_engine::number::{Price, Qty};
+    use pitlane_engine::refdata::{RefData, sample};
+    use pitlane_engine::terms::Side;
+    use pitlane_engine::time::Timestamp;
+
+    use super::*;
+    use crate::stomp::settings::BrokerSettings;
+    use crate::test_reports;
+
+    const SECURITY: SecurityId = SecurityId(1);
+
+    fn publish(broker: &mut StompBroker, kind: LevelsKind, seqs: [u64; 2], price: &[u8], qty: &[u8]) {
+        let mut levels = LevelChanges::new(SECURITY, kind, seqs[0], seqs[1]);
+        let price = Price::parse(price).expect("a price");
+        levels.push(LevelChange { side: Side::Buy, price, qty: Qty::parse(qty).expect("a quantity") });
+        levels.is_last = true;
+        let event = test_reports::event(seqs[1], EventKind::Levels(levels));
+        broker.handle_event(Timestamp(seqs[1]), ShardId(0), &event);
+    }
+
+    #[test]
+    fn a_reader_gets_a_snapshot_then_what_it_misses_and_nothing_after_the_last_stop() {
+        let reference = RefData::check(sample::sound()).expect("a valid sample");
+        let mut broker = StompBroker::new(BrokerSettings::default(), Arc::new(reference));
+        let watch = |on| Some(BrokerCommand::Watch { interest: Interest::Levels(SECURITY), on });
+        let missed = |broker: &mut StompBroker, from| {
+            broker.depth_since(SECURITY, from).map(|body| String::from_utf8(body.to_vec()).expect("JSON"))
+        };
+        broker.keep_levels(SECURITY, true);
+        broker.keep_levels(SECURITY, true);
+        assert_eq!((broker.poll_command(), broker.poll_command()), (watch(true), None), "once");
+        assert_eq!(missed(&mut broker, None), None, "the book is not known");
+        publish(&mut broker, LevelsKind::Snapshot, [4, 4], b"10.5", b"3");
+        publish(&mut broker, LevelsKind::Update, [4, 6], b"10.4", b"2");
+        let snapshot = missed(&mut broker, None).expect("a snapshot");
+        assert!(snapshot.contains("10.5") && snapshot.contains("10.4"), "{snapshot}");
+        let update = missed(&mut broker, Some(4)).expect("an update");
+        assert!(update.contains("10.4") && !update.contains("10.5"), "{update}");
+        let nothing = missed(&mut broker, Some(6)).expect("an empty update");
+        assert!(!nothing.contains("10.4") && !nothing.contains("10.5"), "{nothing}");
+        broker.keep_levels(SECURITY, false);
+        assert_eq!(broker.poll_command(), None);
+        assert!(missed(&mut broker, None).is_some(), "another reader is left");
+        broker.keep_levels(SECURITY, false);
+        assert_eq!((broker.poll_command(), missed(&mut broker, None)), (watch(false), None));
+    }
+}
