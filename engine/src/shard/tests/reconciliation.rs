@@ -240,7 +240,8 @@ fn a_stop_that_the_shard_holds_again_ends_if_its_time_has_ended() {
     let session = |session| CommandKind::Session { exchange: ExchangeId(2), session };
     let close = [session(TradingSession::Closed)];
     let expire = [CommandKind::Expire { security: OUTSIDE, price: price("9") }];
-    let cases: [(Tif, Timestamp, u64, &[CommandKind], Option<Reason>); 7] = [
+    type Case<'a> = (Tif, Timestamp, u64, &'a [CommandKind], Option<Reason>);
+    let cases: [Case<'_>; 7] = [
         (Tif::Day, Timestamp::ZERO, 0, &[], None),
         (Tif::Day, Timestamp::ZERO, 0, &close, Some(Reason::ExpiredDay)),
         (Tif::Gtc, Timestamp::ZERO, 0, &close, None),
