@@ -1,5 +1,6 @@
 //! Sessions with a counterparty whose messages are written as text.
 
+mod client;
 mod venue;
 mod venue_orders;
 mod venue_prices;
