@@ -356,3 +356,20 @@ fn load_answered_ids(layer: &mut SessionLayer) {
     });
     layer.sequence.in_flight.set_answered(answered);
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::{Origin, PortId, Source};
+
+    use super::*;
+
+    #[test]
+    fn sessions_and_installations_have_seeds_of_their_own() {
+        let seed = |instance, session| {
+            let source = Source { origin: Origin::Fix, port: PortId(0), session };
+            id_seed(&FixSessionSettings { instance, ..FixSessionSettings::new("PITLANE", "CLIENT1", source) })
+        };
+        let seeds = BTreeSet::from([seed(0, 1), seed(0, 2), seed(7, 1), seed(1 << 32, 1)]);
+        assert_eq!(seeds.len(), 4);
+    }
+}

@@ -120,3 +120,19 @@ impl FixSessionSettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::{Origin, PortId};
+
+    use super::*;
+
+    #[test]
+    fn only_an_old_version_lacks_types_of_messages() {
+        let source = Source { origin: Origin::Fix, port: PortId(0), session: 1 };
+        let mut settings = FixSessionSettings::new("PITLANE", "CLIENT1", source);
+        assert!(settings.takes(b"D") && settings.takes(b"AN") && settings.takes(b"ZZ"));
+        settings.version = FixVersion::Fix42;
+        assert!(settings.takes(b"D") && !settings.takes(b"AN") && !settings.takes(b"ZZ"));
+    }
+}

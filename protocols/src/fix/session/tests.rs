@@ -1,6 +1,7 @@
 //! Sessions with a counterparty whose messages are written as text.
 #![expect(clippy::disallowed_types, reason = "a session's store can be sent to a thread, a shared one too")]
 
+mod client;
 mod venue;
 mod venue_orders;
 mod venue_prices;

@@ -288,6 +288,7 @@ mod tests {
 
     use super::super::SyncState;
     use super::*;
+    use crate::fix::fields::tests::check;
     use crate::fix::session::settings::FixSessionSettings;
     use crate::fix::session::stream::OUTPUT_BYTES_HIGH;
     use crate::fix::store::MemoryStore;
@@ -342,6 +343,32 @@ mod tests {
         assert_eq!(instruct(&mut session, VenueRequest::Cancel, 0), (1, None));
         session.1.forget(order(0));
         assert_eq!(instruct(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (1, None));
+        // What the venue says of other orders makes none of them known.
+        let (layer, initiator) = &mut session;
+        initiator.unreconciled.insert(order(KNOWN_ORDERS_MAX + 2));
+        for (slot, fields) in [
+            (KNOWN_ORDERS_MAX + 1, "39=1|150=G|19=a|17=b|32=1|31=1|"),
+            (KNOWN_ORDERS_MAX + 2, "39=1|150=0|14=0|"),
+        ] {
+            let id = venue_id(1, order(slot), &IntId::NONE);
+            check(&format!("35=8|11={id}|{fields}"), |message| initiator.dispatch(layer, NOW, message, 1));
+            assert_eq!(initiator.known_orders.len(), KNOWN_ORDERS_MAX, "{fields}");
+        }
+        assert!(initiator.unreconciled.is_empty());
+    }
+
+    #[test]
+    fn the_newest_requests_of_a_long_store_are_pending_after_a_restart() {
+        let mut session = session();
+        for slot in 0..=PENDING_CHANGES_MAX / 2 {
+            assert_eq!(instruct(&mut session, VenueRequest::Cancel, slot), (1, None));
+        }
+        let (layer, initiator) = session;
+        let restarted =
+            Initiator::new(&layer, InitiatorSettings::new(1), initiator.reference, BTreeSet::new());
+        assert_eq!(restarted.pending_changes.len(), PENDING_CHANGES_MAX / 2);
+        assert!(!restarted.has_pending_change(order(0), VenueRequest::Cancel), "the oldest");
+        assert!(restarted.has_pending_change(order(1), VenueRequest::Cancel));
     }
 
     #[test]
