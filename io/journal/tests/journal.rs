@@ -248,19 +248,19 @@ fn a_damaged_record_is_refused_with_file_offset_and_advice() {
 /// Changes the header of the newest segment of the first shard.
 fn change_newest_header(data: &Path, change: impl Fn(Header) -> Header) {
     let folder = data.join("journal/shard-00");
-    let names = Disk::Real.list(&folder).unwrap();
+    let names = Disk::Real.list(&folder).expect("the folder is there");
     let segments = names.iter().rev().filter(|name| name.ends_with(".seg"));
     let (path, mut bytes, header) = segments
         .map(|name| folder.join(name))
         .find_map(|path| {
-            let bytes = std::fs::read(&path).unwrap();
+            let bytes = std::fs::read(&path).expect("the file is there");
             let (header, _) = Header::decode(&bytes).ok()?;
             Some((path, bytes, header))
         })
         .expect("a segment was written");
     let (changed, _) = change(header).encode();
     bytes[..changed.len()].copy_from_slice(&changed);
-    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(&path, bytes).expect("the disk has room");
 }
 
 #[test]

@@ -177,6 +177,26 @@ mod tests {
     }
 
     #[test]
+    fn each_reason_of_a_reject_has_a_text_of_its_own() {
+        use MdRejectReason::*;
+        let reasons = [
+            UnknownSymbol,
+            DuplicateId,
+            UnknownId,
+            TooMuch,
+            NotPermitted,
+            SubscriptionType,
+            Depth,
+            UpdateType,
+            AggregatedBook,
+            EntryType,
+        ];
+        let texts: std::collections::BTreeSet<&str> = reasons.map(MdRejectReason::text).into();
+        assert_eq!(texts.len(), reasons.len());
+        assert!(texts.iter().all(|text| text.contains(' ')));
+    }
+
+    #[test]
     fn the_book_is_needed_for_more_than_one_level_of_a_side() {
         for (depth, bids, offers, is_needed) in [
             (2, true, true, true),

@@ -113,3 +113,50 @@ impl OrderRejectReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const REASONS: [OrderRejectReason; 11] = [
+        OrderRejectReason::Platform(Reason::UnknownOrder),
+        OrderRejectReason::Platform(Reason::UnknownSecurity),
+        OrderRejectReason::SideNotTaken,
+        OrderRejectReason::TypeNotTaken,
+        OrderRejectReason::TifNotTaken,
+        OrderRejectReason::SecurityDiffers,
+        OrderRejectReason::SideDiffers,
+        OrderRejectReason::AccountDiffers,
+        OrderRejectReason::TypeDiffers,
+        OrderRejectReason::RequestTypeNotTaken,
+        OrderRejectReason::SessionOrderLimit,
+    ];
+
+    #[test]
+    fn each_reason_has_a_code_and_a_text_of_its_own() {
+        let codes: BTreeSet<&str> = REASONS.map(OrderRejectReason::code).into();
+        let texts: BTreeSet<&str> = REASONS.map(OrderRejectReason::text).into();
+        assert_eq!((codes.len(), texts.len()), (REASONS.len(), REASONS.len()));
+        assert!(codes.iter().all(|code| code.contains('-')) && texts.iter().all(|text| text.contains(' ')));
+        assert_eq!(OrderRejectReason::from(Reason::UnknownOrder).code(), Reason::UnknownOrder.code());
+    }
+
+    /// Columns: OrdRejReason, CxlRejReason and MassCancelRejectReason.
+    #[test]
+    fn reasons_have_the_numbers_of_fix() {
+        for (reason, numbers) in [
+            (OrderRejectReason::Platform(Reason::UnknownOrder), [5, 1, 99]),
+            (OrderRejectReason::Platform(Reason::UnknownSecurity), [1, 99, 1]),
+            (OrderRejectReason::TifNotTaken, [11, 99, 99]),
+            (OrderRejectReason::SideDiffers, [99, 99, 99]),
+            (OrderRejectReason::RequestTypeNotTaken, [99, 99, 0]),
+            (OrderRejectReason::SessionOrderLimit, [3, 99, 99]),
+        ] {
+            let found =
+                [reason.ord_rej_reason(), reason.cxl_rej_reason(), reason.mass_cancel_reject_reason()];
+            assert_eq!(found, numbers, "{reason:?}");
+        }
+    }
+}

@@ -46,3 +46,34 @@ impl SessionRejectReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SessionRejectReason::{self, *};
+
+    #[test]
+    fn each_reason_has_a_text_of_its_own() {
+        let reasons = [
+            InvalidTag,
+            RequiredTagMissing,
+            TagNotForMessage,
+            UndefinedTag,
+            NoValue,
+            ValueIncorrect,
+            IncorrectFormat,
+            CompIdProblem,
+            SendingTimeAccuracy,
+            InvalidMsgType,
+            TagTwice,
+            OutOfOrder,
+            GroupOutOfOrder,
+            GroupCount,
+            DelimiterInValue,
+            ApplVerIdUnsupported,
+            Other,
+        ];
+        let texts: std::collections::BTreeSet<&str> = reasons.map(SessionRejectReason::text).into();
+        assert_eq!(texts.len(), reasons.len());
+        assert!(texts.iter().all(|text| text.contains(' ')));
+    }
+}
