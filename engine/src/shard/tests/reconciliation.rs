@@ -76,7 +76,8 @@ fn a_correction_beyond_the_order_is_an_overfill() {
         let reason = if expected.is_some() { Reason::Overfill } else { Reason::Correction };
         assert_eq!(report, Some(reason), "{corrected}");
     }
-    // A bust of one of two fills that are too much leaves an overfill, which is not that of the bust.
+    // A bust of one of two fills that are too much leaves an overfill, which is not that of the
+    // bust.
     let mut bench = Bench::new();
     let order = with_fill(&mut bench, outside("10"), "12", "9");
     bench.report(order, filled(2, "3", "9"));
