@@ -200,18 +200,25 @@ impl ServiceProcess {
 
     /// Returns status and body of one request.
     pub fn ask(&self, request: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(self.address()).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        self.try_ask(request).expect("it answers")
+    }
+
+    /// Returns status and body of one request, or an error if there is no answer: a server that
+    /// begins to follow or to lead closes its connections.
+    pub fn try_ask(&self, request: &str) -> io::Result<(u16, String)> {
+        let mut stream = TcpStream::connect(self.address())?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         let address = self.address();
         let head = format!(
             "{request} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         );
-        stream.write_all(head.as_bytes()).expect("it reads");
+        stream.write_all(head.as_bytes())?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
+        stream.read_to_string(&mut answer)?;
         let status = answer.split(' ').nth(1).and_then(|part| part.parse().ok());
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        (status.expect("an answer has a status"), body.to_string())
+        let status = status.ok_or_else(|| io::Error::other("an answer without a status"))?;
+        Ok((status, body.to_string()))
     }
 
     /// Returns a number of `/metrics`.

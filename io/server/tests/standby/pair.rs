@@ -116,7 +116,7 @@ impl StandbyPair {
     pub(crate) fn follow(&self, at: usize) {
         let service = self.server(at);
         until_ok("it follows", || {
-            let (status, body) = service.ask("GET /health/ready");
+            let (status, body) = service.try_ask("GET /health/ready").map_err(|error| error.to_string())?;
             let state: Value = serde_json::from_str(&body).unwrap();
             let standby = &state["standby"];
             let follows = status == 503 && standby["stand"] == "FOLLOWING" && standby["complete"] == true;
