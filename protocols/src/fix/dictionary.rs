@@ -44,8 +44,7 @@ const USER_TAG_FIRST: u32 = 5_000;
 const OUTER: u8 = tag::HEADER | tag::TRAILER;
 
 /// Returns the first violation in field order, else the first missing field. A message that the
-/// dictionary does not have violates nothing. Of a field with a fault of structure, that fault is
-/// the one to report.
+/// dictionary does not have violates nothing.
 pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySettings) -> Option<FieldFault> {
     let rule = rule_of(version, message.msg_type)?;
     let mut walk = GroupWalk::new(version);
@@ -55,21 +54,24 @@ pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySet
             Ok(in_group) => in_group,
             Err(fault) => return Some(fault),
         };
-        let reason = check_value(settings, version, tag, value)
-            .or_else(|| match in_group {
-                true => None,
-                false => check_tag(settings, (version, &rule), message.msg_type, tag),
-            })
-            .or_else(|| {
-                let mut is_first = || match tag::slot(tag) {
-                    Some(_) => seen.add(tag),
-                    None => message.find(tag).is_none_or(|(first, _)| first == at),
-                };
-                let is_twice = !in_group && !is_first();
-                is_twice.then_some(SessionRejectReason::TagTwice)
-            });
-        if let Some(reason) = reason {
-            return Some(FieldFault { reason, tag, at });
+        // The reader has reported a tag that is no number, and a value that is missing.
+        if tag != 0 && !value.is_empty() {
+            let reason = check_value(settings, version, tag, value)
+                .or_else(|| match in_group {
+                    true => None,
+                    false => check_tag(settings, (version, &rule), message.msg_type, tag),
+                })
+                .or_else(|| {
+                    let mut is_first = || match tag::slot(tag) {
+                        Some(_) => seen.add(tag),
+                        None => message.find(tag).is_none_or(|(first, _)| first == at),
+                    };
+                    let is_twice = !in_group && !is_first();
+                    is_twice.then_some(SessionRejectReason::TagTwice)
+                });
+            if let Some(reason) = reason {
+                return Some(FieldFault { reason, tag, at });
+            }
         }
         if let Err(fault) = walk.open(at, tag, value) {
             return Some(fault);
