@@ -27,6 +27,7 @@ use super::socket::VenueSocket;
 use super::{BinanceSettings, StreamAddress};
 use crate::json;
 use crate::venue::{ConnectRandom, VenueCounts};
+use crate::websocket::client::ClientFault;
 
 /// Streams of one connection, by the documentation of the venue; a security has two, or three with
 /// its book.
@@ -71,6 +72,8 @@ pub(super) struct MarketStream {
     socket: VenueSocket,
     phase: StreamPhase,
     connect_at: Timestamp,
+    /// End of the time for which the venue has refused connections.
+    banned_until: Timestamp,
     failures: u32,
     connected_at: Timestamp,
     received_at: Timestamp,
@@ -97,6 +100,7 @@ impl MarketStream {
             socket: VenueSocket::default(),
             phase: StreamPhase::Disconnected,
             connect_at: Timestamp::ZERO,
+            banned_until: Timestamp::ZERO,
             failures: 0,
             connected_at: Timestamp::ZERO,
             received_at: Timestamp::ZERO,
@@ -125,7 +129,8 @@ impl MarketStream {
     }
 
     pub(super) fn handle_disconnect(&mut self, now: Timestamp) {
-        self.connect_at = now.plus(reconnect_delay_ns(self.reconnect_s, self.failures));
+        let delay_ns = reconnect_delay_ns(self.reconnect_s, self.failures);
+        self.connect_at = now.plus(delay_ns).max(self.banned_until);
         self.failures = self.failures.saturating_add(1);
         self.phase = StreamPhase::Disconnected;
         self.socket.disconnect();
@@ -153,6 +158,9 @@ impl MarketStream {
         }
         self.socket.reuse(inbox);
         if let Err(fault) = outcome {
+            if let ClientFault::Refused { status: 418 | 429, retry_after_s: Some(seconds) } = fault {
+                self.banned_until = now.plus(seconds.saturating_mul(NS_PER_S));
+            }
             self.close(&format!("the connection has ended: {fault:?}"));
         }
     }

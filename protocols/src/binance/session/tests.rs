@@ -14,6 +14,7 @@ use crate::venue::{LinkIndex, VenueAdapter, VenueReports};
 
 const NOW: Timestamp = Timestamp(1_000 * NS_PER_S);
 const ORDERS: LinkIndex = LinkIndex(0);
+const PRICES: LinkIndex = LinkIndex(1);
 
 #[derive(Debug)]
 struct NoSigner;
@@ -129,6 +130,22 @@ fn a_stored_trade_is_not_reported_again_whatever_the_order_of_the_confirmations(
 fn the_adapter_has_a_connection_more_for_market_data() {
     let address = StreamAddress { host: "streams:443".to_string(), path: "/stream".to_string() };
     assert_eq!([session(None).links(), session(Some(address)).links()], [1, 2]);
+}
+
+#[test]
+fn a_refused_connection_for_market_data_is_tried_again_when_the_venue_permits_it() {
+    let address = StreamAddress { host: "streams:443".to_string(), path: "/stream".to_string() };
+    for (status, wait_s) in [("429", 300), ("418", 300), ("503", 1)] {
+        let mut session = session(Some(address.clone()));
+        session.handle_connect(PRICES, NOW, handshake::random());
+        let refusal = format!("HTTP/1.1 {status} No\r\nRetry-After: 300\r\n\r\n");
+        session.handle_bytes(PRICES, NOW, &mut refusal.into_bytes());
+        assert!(session.wants_close(PRICES));
+        session.handle_disconnect(PRICES, NOW);
+        let due = NOW.plus(wait_s * NS_PER_S);
+        assert!(!session.wants_connection(PRICES, Timestamp(due.0 - 1)), "{status}");
+        assert!(session.wants_connection(PRICES, due), "{status}");
+    }
 }
 
 #[test]
