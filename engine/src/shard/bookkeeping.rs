@@ -72,7 +72,9 @@ impl Shard {
             exec: ExecRef(movement.uuid.0),
             exposure: has_account.then(|| self.ledger.exposure_index(movement.account, local)),
         };
-        self.book(local, position, &deal, out).ok_or(Reason::Overflow)
+        self.book(local, position, &deal, out).ok_or(Reason::Overflow)?;
+        self.check_excess(local, position);
+        Ok(())
     }
 
     fn book_amount(&mut self, movement: &Movement) -> Result<(), Reason> {

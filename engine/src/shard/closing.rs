@@ -194,20 +194,18 @@ impl Shard {
         }
     }
 
-    /// Checks after a fill of an order, or its bust or correction, whether reduce-only orders ask
-    /// for more than the rest of the position. Then they are cancelled.
+    /// Checks after a change of a position, such as a fill, its correction or a manual trade,
+    /// whether reduce-only orders ask for more than the rest of it. Then they are cancelled.
     #[inline]
-    pub(super) fn check_excess(&mut self, slot: u32) {
-        let order = self.orders.get(slot);
-        let position = self.ledger.position(order.local, order.position);
+    pub(super) fn check_excess(&mut self, local: u32, at: u16) {
+        let position = self.ledger.position(local, at);
         if position.reducing.is_positive() {
-            let (local, strategy) = (order.local, order.terms.strategy);
             let (net, reducing) = (position.state.qty, position.reducing);
             // They were entered against the position; after the position has turned they have
             // nothing to reduce.
             let open = position.open.of(closing_side(net));
             if net.abs() < reducing || open < reducing {
-                self.continuation.reduce_later(local, strategy);
+                self.continuation.reduce_later(local, position.strategy);
             }
         }
     }

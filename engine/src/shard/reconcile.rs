@@ -107,7 +107,8 @@ impl Shard {
         // A correction has no fee, so the fill keeps that which it had.
         let is_counted =
             qty.is_zero() || self.count_again(slot, &Fill { exec: exec_ref, qty, price, fee }, out);
-        self.check_excess(slot);
+        let order = self.orders.get(slot);
+        self.check_excess(order.local, order.position);
         if !is_counted {
             return self.handle_overflow(slot, exec_ref, out);
         }

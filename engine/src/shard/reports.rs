@@ -30,8 +30,11 @@ impl Shard {
         let Some(slot) = self.orders.find(handle) else {
             return self.alert(Alert::UnknownReport, handle, Default::default(), Reason::UnknownOrder, out);
         };
-        let local = self.orders.get(slot).local;
-        if local == NIL || self.directory.is_simulated(local) {
+        let order = self.orders.get(slot);
+        let is_outside = order.local != NIL && !self.directory.is_simulated(order.local);
+        // The shard refused the order, so its venue cannot know it.
+        let was_refused = order.base == Base::Rejected && !order.at_venue();
+        if !is_outside || was_refused {
             return self.alert_unexpected(slot, out);
         }
         self.report(slot, report, out);
@@ -175,6 +178,7 @@ impl Shard {
         let order = self.orders.get(slot);
         let (source, total) = (order.source, order.terms.qty);
         let (left, ended) = (order.leaves(), order.base.is_finished());
+        let (local, position) = (order.local, order.position);
         let sums = order.cum.checked_add(qty).zip(order.notional.checked_add(Notional::of(price, qty)));
         let Some((cum, notional)) = sums else {
             return self.handle_overflow(slot, exec, out);
@@ -186,7 +190,7 @@ impl Shard {
         if booked.is_none() {
             self.count_credit_of(slot, out);
         }
-        self.check_excess(slot);
+        self.check_excess(local, position);
         let complete = cum >= total;
         let order = self.orders.get_mut(slot);
         (order.cum, order.notional) = (cum, notional);
@@ -239,9 +243,7 @@ impl Shard {
         if exec == ExecRef(0) && self.directory.is_simulated(self.orders.get(slot).local) {
             return true;
         }
-        if !qty.is_positive()
-            || self.orders.get(slot).base == Base::Rejected && !self.orders.get(slot).at_venue()
-        {
+        if !qty.is_positive() {
             self.alert_unexpected(slot, out);
             return false;
         }

@@ -175,6 +175,9 @@ impl Twin {
                 by_order: false,
             },
         );
+        if let Some(security) = m.security {
+            self.check_excess(m.strategy, security);
+        }
         self.done(Reason::None);
     }
 

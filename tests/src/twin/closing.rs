@@ -115,8 +115,7 @@ impl Twin {
     }
 
     /// Checks that reduce-only orders of a position request no more than is left of it.
-    pub(super) fn check_excess(&mut self, order: usize) {
-        let Terms { strategy, security, .. } = self.orders[order].terms;
+    pub(super) fn check_excess(&mut self, strategy: StrategyId, security: SecurityId) {
         let reducing = self.reducing(strategy, security);
         if reducing == 0 {
             return;

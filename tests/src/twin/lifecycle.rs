@@ -204,7 +204,8 @@ impl Twin {
             return self.alert(Alert::UnknownReport);
         };
         let security = self.orders[order].terms.security;
-        if self.reference.security(security).is_none() || self.is_simulated(security) {
+        let never_sent = self.orders[order].base == OrderBase::Rejected && !self.orders[order].sent;
+        if self.reference.security(security).is_none() || self.is_simulated(security) || never_sent {
             return self.alert(Alert::UnexpectedReport);
         }
         self.handle_report(order, report);
@@ -362,7 +363,8 @@ impl Twin {
         }
         self.report_fill(order, reason, qty, price);
         self.book_fill(order, qty, price);
-        self.check_excess(order);
+        let Terms { strategy, security, .. } = self.orders[order].terms;
+        self.check_excess(strategy, security);
         if self.orders[order].is_over() {
             self.too_late(order);
         }

@@ -18,8 +18,7 @@ impl Twin {
     }
 
     fn execution_for(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, presumed: bool) -> bool {
-        let never_sent = self.orders[order].base == OrderBase::Rejected && !self.orders[order].sent;
-        if !qty.is_positive() || never_sent {
+        if !qty.is_positive() {
             self.alert(Alert::UnexpectedReport);
             return false;
         }
@@ -136,7 +135,7 @@ impl Twin {
         }
         self.count_again(order, qty.raw(), price.raw());
         self.fill_fee = None;
-        self.check_excess(order);
+        self.check_excess(terms.strategy, terms.security);
         let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
         let completes = !self.orders[order].is_over() && self.orders[order].leaves() <= 0;
         if completes {

@@ -59,7 +59,13 @@ impl Bench {
     }
 
     /// Books a trade that no order made.
-    pub(super) fn trade_by_hand(&mut self, strategy: u16, account: u16, security: SecurityId, q: &str) {
+    pub(super) fn trade_by_hand(
+        &mut self,
+        strategy: u16,
+        account: u16,
+        security: SecurityId,
+        q: &str,
+    ) -> Vec<EventKind> {
         let is_buy = !q.starts_with('-');
         let movement = Movement {
             kind: if is_buy { MovementKind::Buy } else { MovementKind::Sell },
@@ -72,7 +78,9 @@ impl Bench {
             currency: Currency::default(),
             uuid: Uuid(0),
         };
-        assert_eq!(reason(&self.send(CommandKind::Transaction(movement))), Reason::None);
+        let events = self.send(CommandKind::Transaction(movement));
+        assert_eq!(reason(&events), Reason::None);
+        events
     }
 }
 

@@ -1,6 +1,7 @@
 //! Late reports of outside venues: busts and their credit, reports after the rollover, and closing
 //! a position there.
 
+use super::bench::kinds;
 use super::*;
 use crate::command::{BudgetKind, ExecRef, VenueFee, VenueState};
 use crate::event::{Alert, Instruction};
@@ -285,6 +286,41 @@ fn a_reduce_only_order_is_cancelled_when_a_bust_or_a_correction_lowers_the_posit
             reports(&events).iter().any(|(what, ..)| *what == ExecType::CancelPending),
             "less than seven are left: {events:?}"
         );
+    }
+}
+
+#[test]
+fn a_reduce_only_order_is_cancelled_when_a_manual_trade_lowers_the_position() {
+    let mut bench = Bench::new();
+    bench.trade_by_hand(0, 3, OUTSIDE, "10");
+    let (id, strategy, account) = (bench.id(), StrategyId(0), AccountId(3));
+    bench.send(CommandKind::Close { id, strategy, account, security: OUTSIDE, qty: qty("8") });
+    let events = bench.trade_by_hand(0, 3, OUTSIDE, "-2");
+    assert!(reports(&events).is_empty(), "eight are left: {events:?}");
+    let events = bench.trade_by_hand(0, 3, OUTSIDE, "-1");
+    assert_eq!(kinds(&events), [ExecType::CancelPending], "seven are left");
+}
+
+/// The venue has never heard of it.
+#[test]
+fn a_report_about_an_order_that_the_shard_refused_is_unexpected() {
+    let mut bench = Bench::new();
+    let (refused, _) = bench.submit(outside("0.5"));
+    let state = VenueState::Open;
+    let unexpected = [
+        VenueReport::Accepted,
+        VenueReport::Rejected(Reason::VenueRejected),
+        filled(1, "1", "9"),
+        VenueReport::Canceled(Reason::Requested),
+        VenueReport::CancelRefused(Reason::VenueRejected),
+        VenueReport::Replaced,
+        VenueReport::Reconciled,
+        VenueReport::Unsure,
+        VenueReport::Standing { cum: qty("1"), average: price("9"), state },
+    ];
+    for report in unexpected {
+        let events = bench.report(refused, report);
+        assert_eq!((alerts(&events), events.len()), (vec![Alert::UnexpectedReport], 1), "{report:?}");
     }
 }
 
