@@ -18,12 +18,13 @@ use crate::fault_injection;
 /// Interval between two readings of the wall clock: the counter drifts by less than a microsecond
 /// in that time.
 const READ_INTERVAL_NS: u64 = 100_000_000;
-/// Maximum correction backwards per reading. Our time stands still that long every
-/// [`READ_INTERVAL_NS`]: a hundredth of it.
-const BACK_NS_MAX: u64 = 1_000_000;
+/// A clock that is ahead of the wall clock takes back this part of the time that has passed since
+/// the last reading. It is the same part for a busy thread and for one that sleeps for a second, so
+/// that their clocks stay together.
+const BACK_PART: u64 = 100;
 
-/// A thread's clock. Each thread has its own; they differ by at most the difference between the
-/// wall clock and the counter.
+/// A thread's clock. Each thread has its own; they differ by at most what a thread takes back
+/// between two readings, and the difference between the wall clock and the counter.
 #[derive(Debug)]
 pub struct Clock {
     counter: quanta::Clock,
@@ -73,7 +74,7 @@ impl Default for Clock {
 
 /// Returns how long a clock that is `ahead_ns` ahead of the wall clock takes until they agree.
 pub fn catch_up_ns(ahead_ns: u64) -> u64 {
-    ahead_ns.saturating_mul(READ_INTERVAL_NS / BACK_NS_MAX)
+    ahead_ns.saturating_mul(BACK_PART)
 }
 
 /// Returns the unmodified wall clock, for log lines: it may go back.
@@ -108,7 +109,7 @@ impl SlewedTime {
         let mut now = self.base.saturating_add(since);
         if since >= READ_INTERVAL_NS {
             let wall = wall();
-            now = wall.max(now.saturating_sub(BACK_NS_MAX));
+            now = wall.max(now.saturating_sub(since / BACK_PART));
             (self.base, self.read_at) = (now, elapsed);
         }
         self.latest = self.latest.max(now);
@@ -138,10 +139,13 @@ mod tests {
         assert_eq!(time.at(READ_INTERVAL_NS + 5, || 0), START + hour + 5);
     }
 
+    /// The wall clock is this much behind in an interval that is taken back in full.
+    const BACK_NS: u64 = READ_INTERVAL_NS / BACK_PART;
+
     #[test]
     fn a_wall_clock_that_was_set_back_is_approached_without_going_back() {
         let mut time = SlewedTime::from(START);
-        let behind = 10 * BACK_NS_MAX;
+        let behind = 10 * BACK_NS;
         let mut before = START;
         for step in 1..=1_000u64 {
             let elapsed = step * READ_INTERVAL_NS / 10;
@@ -164,12 +168,23 @@ mod tests {
             before = now;
         }
         let minute = 60 * second;
-        assert_eq!(
-            START + hour + minute - before,
-            600 * BACK_NS_MAX,
-            "a hundredth of the time is taken back"
-        );
-        assert_eq!(catch_up_ns(600 * BACK_NS_MAX), minute);
+        assert_eq!(START + hour + minute - before, 600 * BACK_NS, "a hundredth of the time is taken back");
+        assert_eq!(catch_up_ns(600 * BACK_NS), minute);
+    }
+
+    #[test]
+    fn clocks_of_busy_and_of_idle_threads_stay_together() {
+        let (hour, second) = (3_600_000_000_000, 1_000_000_000);
+        let (mut busy, mut idle) = (SlewedTime::from(START + hour), SlewedTime::from(START + hour));
+        for step in 1..=600u64 {
+            let of_busy = (1..=10u64).map(|part| {
+                let elapsed = (step - 1) * second + part * READ_INTERVAL_NS;
+                busy.at(elapsed, || START + elapsed)
+            });
+            let of_busy = of_busy.last().expect("ten readings");
+            let of_idle = idle.at(step * second, || START + step * second);
+            assert!(of_busy.abs_diff(of_idle) < 1_000, "{of_busy} and {of_idle} after {step} s");
+        }
     }
 
     #[test]
