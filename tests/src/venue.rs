@@ -63,7 +63,8 @@ impl VenueHarness {
     /// Kills the process and starts it again: the shard was recovered, the session has its store.
     pub fn restart(&mut self) {
         self.session.disconnect(self.now);
-        let never_sent = std::mem::take(&mut self.never_sent);
+        // Read from the journal at each start, until a later message is stored.
+        let never_sent = self.never_sent.clone();
         self.session = open(&self.settings, &self.venue, &self.store, never_sent);
         self.session.reject_never_sent();
         self.instructed = true;

@@ -7,6 +7,7 @@
 //! damaged bytes can neither make it panic, now or at the next order, nor make it allocate more
 //! memory than there are bytes for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Shard;
@@ -65,10 +66,13 @@ impl Shard {
         self.requests.audit_anchor.encode(out);
         // Written only where there is something, so that states from before they existed can be
         // read.
-        if self.has_fees_or_special_terms() {
+        if self.has_fees_or_special_terms() || !self.overdue_stops.is_empty() {
             self.orders.save_fees(out);
             self.orders.special.encode(out);
             self.requests.announced.encode(out);
+        }
+        if !self.overdue_stops.is_empty() {
+            self.overdue_stops.iter().copied().collect::<Vec<_>>().encode(out);
         }
     }
 
@@ -117,6 +121,9 @@ impl Shard {
         }
         if self.has_special_terms() {
             self.orders.special.len().encode(&mut sum);
+        }
+        if !self.overdue_stops.is_empty() {
+            self.overdue_stops.len().encode(&mut sum);
         }
         self.deadlines.encode_counts(&mut sum);
         self.orders.fold(&mut sum);
@@ -171,6 +178,7 @@ impl Shard {
             ledger,
             venue,
             stops: Stops::default(),
+            overdue_stops: BTreeSet::new(),
             deadlines,
             adapters,
             killed,
@@ -190,7 +198,12 @@ impl Shard {
             shard.orders.load_fees(from)?;
             shard.orders.special = Codec::decode(from)?;
             shard.requests.announced = Codec::decode(from)?;
-            from.check(shard.has_fees_or_special_terms(), DecodeProblem::Value)?;
+            let is_last = from.left() == 0;
+            if !is_last {
+                shard.overdue_stops = Vec::decode(from)?.into_iter().collect();
+            }
+            let is_needed = shard.has_fees_or_special_terms() || !is_last;
+            from.check(is_needed && is_last == shard.overdue_stops.is_empty(), DecodeProblem::Value)?;
         }
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.restore_stops(&stops);
         from.check(sound, DecodeProblem::Contradiction)?;

@@ -432,10 +432,13 @@ impl Shard {
         out: &mut Outbox,
     ) -> Option<BulkOperation> {
         if cursor < self.orders.len() {
-            let cursor = self.visit(
+            let cursor = self.visit_all(
                 cursor,
                 |shard, order| {
-                    order.at_venue() && OrderFilter::Adapter(adapter).matches(order, &shard.directory)
+                    // A finished order is queried if it was not possible when it became necessary.
+                    let is_concerned =
+                        if order.base.is_finished() { connected && order.unsure() } else { order.at_venue() };
+                    is_concerned && OrderFilter::Adapter(adapter).matches(order, &shard.directory)
                 },
                 |shard, slot, out| match (connected, shard.orders.get(slot).unsure()) {
                     (true, true) => shard.instruct(slot, VenueRequest::Status, out),
@@ -459,6 +462,18 @@ impl Shard {
         &mut self,
         cursor: u32,
         concerned: impl Fn(&Shard, &Order) -> bool,
+        act: impl FnMut(&mut Shard, u32, &mut Outbox),
+        out: &mut Outbox,
+    ) -> u32 {
+        let is_open = |order: &Order| !order.base.is_finished();
+        self.visit_all(cursor, |shard, order| is_open(order) && concerned(shard, order), act, out)
+    }
+
+    /// Does the same for open and finished orders.
+    fn visit_all(
+        &mut self,
+        cursor: u32,
+        concerned: impl Fn(&Shard, &Order) -> bool,
         mut act: impl FnMut(&mut Shard, u32, &mut Outbox),
         out: &mut Outbox,
     ) -> u32 {
@@ -466,8 +481,7 @@ impl Shard {
         let mut acts = 0;
         for slot in cursor..end {
             let order = self.orders.get(slot);
-            let open = !order.base.is_finished() && self.orders.in_use(slot);
-            if open && concerned(self, order) {
+            if self.orders.in_use(slot) && concerned(self, order) {
                 act(self, slot, out);
                 acts += 1;
                 if acts == ACTS_PER_STEP {

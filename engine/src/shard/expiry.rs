@@ -40,10 +40,12 @@ impl Shard {
         Ok(())
     }
 
-    /// Reports that an expired security has positions left. The port that distributes limits also
-    /// settles these, so it receives the alert.
+    /// Reports that an expired security has positions left, of strategies or of accounts: a strategy
+    /// may hold nothing through accounts with opposite positions. The port that distributes limits
+    /// also settles these, so it receives the alert.
     pub(super) fn emit_unsettled(&self, local: u32, out: &mut Outbox) {
-        let is_open = self.ledger.positions(local).iter().any(|held| !held.state.qty.is_zero());
+        let is_open = self.ledger.positions(local).iter().any(|held| !held.state.qty.is_zero())
+            || self.ledger.exposures(local).iter().any(|held| !held.net.is_zero());
         if !self.directory.is_expired(local) || !is_open {
             return;
         }
@@ -79,6 +81,9 @@ impl Shard {
         if session != TradingSession::Closed {
             return None;
         }
+        if cursor == 0 {
+            self.drop_settled_stops();
+        }
         let cursor = self.visit(
             cursor,
             |shard, order| {
@@ -97,6 +102,9 @@ impl Shard {
     }
 
     pub(super) fn sweep_day(&mut self, day: Day, cursor: u32, out: &mut Outbox) -> Option<BulkOperation> {
+        if cursor == 0 {
+            self.drop_settled_stops();
+        }
         let cursor = self.visit(
             cursor,
             |shard, order| {
@@ -194,12 +202,11 @@ impl Shard {
     pub(super) fn expire_overdue(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let (terms, local) = (&order.terms, order.local);
-        let place = self.directory.locals[local as usize].exchange;
-        let is_closed = self.directory.exchanges[place as usize].session == TradingSession::Closed;
+        let is_overdue = self.overdue_stops.remove(&self.orders.handle(slot));
         let reason = match terms.tif {
             _ if self.directory.is_expired(local) => Reason::SecurityExpired,
             Tif::Gtd if terms.tif_date <= self.now => Reason::ExpiredGtd,
-            Tif::Day if is_closed => Reason::ExpiredDay,
+            Tif::Day if is_overdue => Reason::ExpiredDay,
             Tif::Day | Tif::Gtc | Tif::Ato | Tif::Ioc | Tif::Fok | Tif::Gtd | Tif::Atc => return,
         };
         self.expire(slot, reason, out);
@@ -216,6 +223,16 @@ impl Shard {
             self.ended(slot, Step::Expire, reason, out);
         } else if self.directory.is_simulated(order.local) {
             self.venue.expire(slot, reason);
+        } else if reason == Reason::ExpiredDay && order.is_unsent_stop() {
+            // If it never arrived, it waits again, and must not be sent on another day.
+            self.overdue_stops.insert(self.orders.handle(slot));
         }
+    }
+
+    /// Forgets stops that have arrived at their venue or ended, when the next day ends.
+    fn drop_settled_stops(&mut self) {
+        let orders = &self.orders;
+        self.overdue_stops
+            .retain(|&stop| orders.find(stop).is_some_and(|slot| orders.get(slot).is_unsent_stop()));
     }
 }

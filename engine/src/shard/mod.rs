@@ -61,13 +61,14 @@ mod watchers;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::command::{AuditAnchor, Command, CommandKind};
 use crate::directive::Directives;
 use crate::directory::Directory;
 use crate::event::{EVENTS_PER_COMMAND_MAX, EventKind};
-use crate::id::{PortMask, ShardId};
+use crate::id::{OrderHandle, PortMask, ShardId};
 use crate::index::index_u32;
 use crate::ledger::Ledger;
 use crate::orders::Orders;
@@ -111,6 +112,8 @@ pub struct Shard {
     /// Its books have the same indices as the directory's securities.
     venue: Venue,
     stops: Stops,
+    /// DAY stops that were presumed to be at their outside venue when their day ended.
+    overdue_stops: BTreeSet<OrderHandle>,
     deadlines: Deadlines,
     adapters: Adapters,
     killed: bool,
@@ -141,6 +144,7 @@ impl Shard {
             ledger: Ledger::new(0, settings.transactions_max, settings.pages),
             venue: Venue::new(Vec::new(), settings.orders_max as usize, settings.pages),
             stops: Stops::default(),
+            overdue_stops: BTreeSet::new(),
             deadlines: Deadlines::default(),
             adapters: Adapters::default(),
             killed: false,

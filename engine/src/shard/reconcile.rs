@@ -281,7 +281,11 @@ impl Shard {
             return;
         }
         let local = order.local;
-        self.mark_unsure(slot, out);
+        if order.base.is_finished() {
+            self.orders.get_mut(slot).set_unsure(true);
+        } else {
+            self.mark_unsure(slot, out);
+        }
         if self.adapters.is_connected(self.directory.locals[local as usize].adapter) {
             self.instruct(slot, VenueRequest::Status, out);
         }
@@ -347,6 +351,7 @@ impl Shard {
             self.alert_order(Alert::UnexpectedReport, slot, Reason::UnknownExecution, out);
         }
         if self.orders.get(slot).base.is_finished() {
+            self.orders.get_mut(slot).set_unsure(false);
             return;
         }
         match state {
@@ -370,8 +375,11 @@ impl Shard {
     /// query from before that, and would send the stop twice, so the venue is queried again.
     fn unknown_at_venue(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
-        match (self.orders.get(slot).is_unsent_stop(), order.status_queried(), order.base == Base::PendingNew)
-        {
+        if order.waits_for_trigger() {
+            // The shard holds it again since an earlier answer.
+            return;
+        }
+        match (order.is_unsent_stop(), order.status_queried(), order.base == Base::PendingNew) {
             (true, false, _) => self.query_status(slot, out),
             (true, true, _) => self.rearm_stop(slot, out),
             (false, _, true) => self.rejected(slot, Reason::VenueUnavailable, out),

@@ -141,6 +141,11 @@ impl Shard {
             return self.rearm_stop(slot, out);
         }
         let order = self.orders.get_mut(slot);
+        if reason == Reason::VenueUnavailable && order.waits_for_trigger() && !order.base.is_finished() {
+            // The adapter repeats after a restart that the stop never left, and the stop waits again
+            // already.
+            return;
+        }
         let left = order.leaves();
         let Some(base) = order.base.after(Step::Reject) else {
             return self.alert_unexpected(slot, out);

@@ -222,6 +222,8 @@ impl Twin {
                 self.suspects.push(self.orders[order].terms.security);
                 self.wait_again(order);
             }
+            // It waits again already.
+            command::VenueReport::Rejected(Reason::VenueUnavailable) if self.waits_for_price(order) => {}
             command::VenueReport::Rejected(reason) => self.venue_rejects(order, reason),
             command::VenueReport::Filled { exec, qty, price } => {
                 self.execution(order, exec, qty, price);

@@ -11,7 +11,7 @@ use pitlane_engine::terms::Tif;
 use pitlane_engine::time::Day;
 
 use super::order::{OrderBase, OrderPlace};
-use super::{Twin, TwinEvent};
+use super::{Twin, TwinEvent, TwinOrder};
 
 impl Twin {
     pub(super) fn subscribe(&mut self, strategy: StrategyId, security: SecurityId, on: bool) {
@@ -260,12 +260,18 @@ impl Twin {
                 self.expire_where(security, Reason::SecurityExpired, |_, _| true);
                 let strategies: Vec<StrategyId> =
                     self.reference.strategies().iter().map(|row| row.id).collect();
-                if strategies.into_iter().any(|strategy| !self.position(strategy, security).qty.is_zero()) {
+                let is_held = |strategy| !self.position(strategy, security).qty.is_zero();
+                if strategies.into_iter().any(is_held) || self.is_held_by_an_account(security) {
                     self.alert(Alert::Unsettled);
                 }
             }
         }
         self.done(Reason::None);
+    }
+
+    /// Accounts may hold opposite positions of a strategy that holds nothing.
+    fn is_held_by_an_account(&self, security: SecurityId) -> bool {
+        self.reference.accounts().iter().any(|row| self.account_qty(row.id, security) != 0)
     }
 
     /// Moves one security from one session to the next.
@@ -299,6 +305,15 @@ impl Twin {
                 tif == Tif::Day && place == OrderPlace::Stop
             });
             self.expire_where(security, Reason::ExpiredAuction, |_, place| place == OrderPlace::Parked);
+            self.note_day_over(security);
+        }
+    }
+
+    /// External venues end their orders themselves, those that they have.
+    fn note_day_over(&mut self, security: SecurityId) {
+        let here = |o: &&mut TwinOrder| o.terms.security == security && o.place == OrderPlace::Outside;
+        for order in self.orders.iter_mut().filter(here) {
+            order.day_over |= !order.is_over() && order.terms.tif == Tif::Day;
         }
     }
 
@@ -308,6 +323,7 @@ impl Twin {
             let has_hours = self.with_hours.contains(&self.exchange_of(security));
             if !has_hours && self.session_of(security) != TradingSession::Closed {
                 self.expire_where(security, Reason::ExpiredDay, |tif, _| tif == Tif::Day);
+                self.note_day_over(security);
             }
         }
         self.done(Reason::None);

@@ -62,6 +62,8 @@ pub struct TwinOrder {
     pub asked: bool,
     /// Whether the external venue has accepted it, or filled some of it, since it was sent.
     pub acknowledged: bool,
+    /// Whether its day ended while it was presumed to be at its external venue.
+    pub day_over: bool,
     pub place: OrderPlace,
     /// Arrival number at its place; smaller is earlier.
     pub arrival: u64,
@@ -91,6 +93,7 @@ impl TwinOrder {
             unsure: false,
             asked: false,
             acknowledged: false,
+            day_over: false,
             place: OrderPlace::Nowhere,
             arrival: 0,
         }

@@ -1,7 +1,7 @@
 //! Later reports of an external venue: busted or corrected fills, and the status of an order after
 //! messages were lost.
 
-use pitlane_engine::command::{ExecRef, TradingSession, VenueFee, VenueReport, VenueState};
+use pitlane_engine::command::{ExecRef, VenueFee, VenueReport, VenueState};
 use pitlane_engine::event::{Alert, ExecType};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -194,6 +194,7 @@ impl Twin {
         match state {
             VenueState::Canceled(reason) => self.handle_report(order, VenueReport::Canceled(reason)),
             VenueState::Expired(reason) => self.handle_report(order, VenueReport::Expired(reason)),
+            VenueState::Rejected(Reason::UnknownOrder) if self.waits_for_price(order) => (),
             // An answer to a query from before it was sent says nothing about it.
             VenueState::Rejected(Reason::UnknownOrder)
                 if self.never_left(order) && !self.orders[order].asked =>
@@ -327,10 +328,17 @@ impl Twin {
             && o.base == OrderBase::Working
     }
 
+    /// Returns whether it is a stop that we hold until its price is reached.
+    pub(super) fn waits_for_price(&self, order: usize) -> bool {
+        let o = &self.orders[order];
+        !o.is_over() && o.terms.kind.has_stop() && !o.triggered
+    }
+
     /// Lets a stop wait again; pending requests are performed at once.
     pub(super) fn wait_again(&mut self, order: usize) {
         let o = &mut self.orders[order];
         (o.triggered, o.in_doubt, o.unsure, o.sent) = (false, false, false, false);
+        let day_over = std::mem::take(&mut o.day_over);
         self.place_stop(order);
         if self.orders[order].cancel.is_some() {
             return self.end(order, OrderBase::Canceled, ExecType::Canceled, Reason::Requested);
@@ -339,22 +347,19 @@ impl Twin {
         if self.orders[order].replace.is_some() {
             self.replaced(order);
         }
-        match self.overdue(order) {
+        match self.overdue(order, day_over) {
             Some(reason) => self.end(order, OrderBase::Expired, ExecType::Expired, reason),
             None => self.settle_stops(self.orders[order].terms.security),
         }
     }
 
     /// Returns why an order that is ours again should have ended before.
-    fn overdue(&self, order: usize) -> Option<Reason> {
+    fn overdue(&self, order: usize, day_over: bool) -> Option<Reason> {
         let terms = &self.orders[order].terms;
         let ends = [
             (Reason::SecurityExpired, self.markets[&terms.security].expired),
             (Reason::ExpiredGtd, terms.tif == Tif::Gtd && terms.tif_date <= self.now),
-            (
-                Reason::ExpiredDay,
-                terms.tif == Tif::Day && self.session_of(terms.security) == TradingSession::Closed,
-            ),
+            (Reason::ExpiredDay, terms.tif == Tif::Day && day_over),
         ];
         ends.into_iter().find(|(_, is_over)| *is_over).map(|(reason, _)| reason)
     }

@@ -106,7 +106,11 @@ fn on_its_date_a_security_expires_and_its_positions_wait_for_settlement() {
     assert_eq!((ended(&events), unsettled(&events)), (vec![], 0));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "11")).1), Reason::None);
     let events = bench.send(expiry(10));
-    assert_eq!((ended(&events).len(), unsettled(&events)), (2, 0), "buyer and seller are the same strategy");
+    assert_eq!(
+        (ended(&events).len(), unsettled(&events)),
+        (2, 1),
+        "one strategy bought and sold, through two accounts"
+    );
     assert!(ended(&events).iter().all(|reason| *reason == Reason::SecurityExpired));
     assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "11")).1), Reason::ExpiredSecurity);
     let movement = Movement {

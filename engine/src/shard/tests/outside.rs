@@ -407,6 +407,24 @@ fn a_stop_that_did_not_leave_is_sent_when_the_adapter_confirms_its_connection() 
     assert_eq!(venue_requests(&events), [], "it is sent once");
 }
 
+/// After a restart the adapter says again that the stop never left, and the venue may answer an
+/// earlier query.
+#[test]
+fn a_stop_that_waits_again_is_not_ended_by_a_repeated_answer() {
+    let state = VenueState::Rejected(Reason::UnknownOrder);
+    let unknown = VenueReport::Standing { cum: Qty::ZERO, average: Price::ZERO, state };
+    let mut bench = Bench::new();
+    let order = triggered_stop(&mut bench);
+    bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
+    let never_left = VenueReport::Rejected(Reason::VenueUnavailable);
+    assert_eq!(kinds(&bench.report(order, never_left)), [ExecType::Snapshot], "it waits again");
+    for report in [never_left, unknown] {
+        assert_eq!(bench.report(order, report), [], "{report:?}");
+    }
+    let events = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
+    assert_eq!(venue_requests(&events), [VenueRequest::New]);
+}
+
 pub(super) fn venue_requests(events: &[EventKind]) -> Vec<VenueRequest> {
     instructions(events).iter().map(|instruction| instruction.request).collect()
 }

@@ -133,6 +133,24 @@ fn an_ended_order_needs_no_query() {
     assert_eq!(venue_requests(&bench.report(order, busted(77, 78, true))), [VenueRequest::Status]);
 }
 
+/// Messages that a venue sends again arrive before the adapter counts as connected.
+#[test]
+fn an_ended_order_whose_fill_was_presumed_is_queried_when_its_venue_is_back() {
+    let mut bench = Bench::new();
+    let (order, _) = bench.submit(outside("10"));
+    let adapter = |connected| CommandKind::Adapter { adapter: ADAPTER, connected };
+    bench.report(order, standing("10", "9", VenueState::Filled));
+    bench.send(adapter(false));
+    let events = bench.report(order, busted(77, 78, false));
+    assert_eq!((alerts(&events), venue_requests(&events)), (vec![Alert::UnexpectedReport], vec![]));
+    bench.reload();
+    bench.send(adapter(false));
+    assert_eq!(venue_requests(&bench.send(adapter(true))), [VenueRequest::Status]);
+    let events = bench.report(order, standing("4", "9", VenueState::Canceled(Reason::VenueCancelled)));
+    assert_eq!(booked(&events), [(qty("-10"), price("9")), (qty("4"), price("9"))]);
+    assert_eq!(venue_requests(&bench.send(adapter(true))), [], "it has answered");
+}
+
 #[test]
 fn a_venue_that_contradicts_itself_leaves_the_order_in_doubt() {
     let cases = [
@@ -240,10 +258,21 @@ fn a_stop_that_the_shard_holds_again_ends_if_its_time_has_ended() {
     let later = Timestamp(1_000_000);
     let session = |session| CommandKind::Session { exchange: ExchangeId(2), session };
     let close = [session(TradingSession::Closed)];
+    let night = [session(TradingSession::Closed), session(TradingSession::Continuous)];
+    let day = [CommandKind::TradingDay { day: Day(3) }];
+    let exchange = ExchangeId(2);
+    let (open, since) = (TradingSession::Continuous, Timestamp(1));
+    let hours = CommandKind::Schedule { exchange, session: open, since, has_hours: true };
+    let day_with_hours = [hours, day[0]];
     let expire = [CommandKind::Expire { security: OUTSIDE, price: price("9") }];
     type Case<'a> = (Tif, Timestamp, u64, &'a [CommandKind], Option<Reason>);
-    let cases: [Case<'_>; 7] = [
+    let cases: [Case<'_>; 12] = [
         (Tif::Day, Timestamp::ZERO, 0, &[], None),
+        (Tif::Day, Timestamp::ZERO, 0, &night, Some(Reason::ExpiredDay)),
+        (Tif::Gtc, Timestamp::ZERO, 0, &night, None),
+        (Tif::Day, Timestamp::ZERO, 0, &day, Some(Reason::ExpiredDay)),
+        (Tif::Gtc, Timestamp::ZERO, 0, &day, None),
+        (Tif::Day, Timestamp::ZERO, 0, &day_with_hours, None),
         (Tif::Day, Timestamp::ZERO, 0, &close, Some(Reason::ExpiredDay)),
         (Tif::Gtc, Timestamp::ZERO, 0, &close, None),
         (Tif::Gtc, Timestamp::ZERO, 0, &expire, Some(Reason::SecurityExpired)),
@@ -261,6 +290,7 @@ fn a_stop_that_the_shard_holds_again_ends_if_its_time_has_ended() {
             bench.send(CommandKind::Adapter { adapter: ADAPTER, connected });
         }
         commands.iter().for_each(|command| _ = bench.send(*command));
+        bench.reload();
         bench.now = bench.now.max(at);
         let unknown = standing("0", "0", VenueState::Rejected(Reason::UnknownOrder));
         let events = bench.report(order, unknown);
