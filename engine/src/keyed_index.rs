@@ -211,6 +211,9 @@ mod tests {
         let index = IdIndex::new(4, 1, LargePages::NONE);
         let id = IntId::parse(b"A").unwrap();
         assert!(index.is_empty());
+        let mut filled = IdIndex::new(4, 1, LargePages::NONE);
+        filled.insert(0, &id, 3);
+        assert!(!filled.is_empty());
         assert_ne!(index.keyed_hash.hash(0, &id), index.keyed_hash.hash(1, &id));
         assert_eq!(index.get(0, &id, |_| true), None);
     }

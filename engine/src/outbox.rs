@@ -112,7 +112,7 @@ impl Outbox {
     pub fn emit_snapshot_item(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         let before = self.written;
         self.emit_unnumbered(to, at, body);
-        if to == PortMask::one(PortId::LINK) && self.written > before {
+        if to == PortMask::one(PortId::LINK) {
             self.events[before].1.seq |= Event::SNAPSHOT;
         }
     }
@@ -317,6 +317,20 @@ mod tests {
         assert!(received.iter().copied().eq(1..=received.len() as u64), "in order, none twice, none lost");
         assert!(written - received.len() as u64 == outbox.waiting().len() as u64);
         assert_eq!(outbox.events.as_ptr(), place, "and never in other memory");
+    }
+
+    #[test]
+    fn ready_and_held_events_stay_so_when_delivered_ones_make_room() {
+        let mut outbox = Outbox::new(0);
+        step(&mut outbox, EVENTS_PER_COMMAND_MAX / 2, 1, 3);
+        step(&mut outbox, 2, 2, 3);
+        step(&mut outbox, 1, 4, 3);
+        (0..EVENTS_PER_COMMAND_MAX / 2).for_each(|_| outbox.pop_front());
+        assert!(!outbox.has_room() && outbox.taken == 0, "the delivered events are gone");
+        assert_eq!((outbox.waiting_count(), outbox.ready), (3, 2));
+        assert_eq!(hand_on(&mut outbox).len(), 2);
+        outbox.release(4);
+        assert_eq!(hand_on(&mut outbox).len(), 1);
     }
 
     #[test]

@@ -99,12 +99,29 @@ fn an_event_names_what_it_is_about() {
     let tick = EventKind::Tick(Tick { security, ..Tick::default() });
     let done = EventKind::Done { source, token: 1, reason: Reason::None };
     let halt = EventKind::Halt { security, on: true };
+    let booked = EventKind::Booked(Booking {
+        id: TransactionId::of_cash(StrategyId(1), 1),
+        order,
+        order_id: id,
+        exec: ExecRef(0),
+        kind: MovementKind::Buy,
+        strategy: StrategyId(1),
+        account: AccountId(1),
+        security: Some(security),
+        qty: Qty::ZERO,
+        price: Price::ZERO,
+        commission: Money::ZERO,
+        currency: Currency::default(),
+        position: PositionState::default(),
+        cash: Money::ZERO,
+    });
     for (event, subject) in [
         (entered(ExecType::Entered), full),
         (report(ExecType::Filled), full),
         (refusal, EventSubject { security: None, ..full }),
         (tick, EventSubject { security: Some(security), ..EventSubject::default() }),
         (halt, EventSubject { security: Some(security), ..EventSubject::default() }),
+        (booked, EventSubject { security: Some(security), ..EventSubject::default() }),
         (done, EventSubject { source: Some(source), ..EventSubject::default() }),
         (EventKind::TradingDay { day: Day(1) }, EventSubject::default()),
     ] {

@@ -171,6 +171,15 @@ fn prices_are_positive_and_on_the_grid_and_sizes_are_lots() {
 }
 
 #[test]
+fn a_feed_without_trades_has_quotes_alone_after_its_first_event() {
+    let settings = FeedSettings { trade_permille: 0, tick_permille: 0, ..FeedSettings::default() };
+    let mut feed = Feed::new(&reference(&[(1, "0.01", Some("42"))]), settings);
+    on(&mut feed, &[1]);
+    let events = run(&mut feed, START, 20_000, 1);
+    assert!(events[1..].iter().all(|body| matches!(body, CommandKind::Quote { .. })));
+}
+
+#[test]
 fn the_first_event_has_quote_and_trade_from_the_start_price() {
     let mut feed = Feed::new(&reference(&[(1, "0.01", Some("42"))]), FeedSettings::default());
     on(&mut feed, &[1]);

@@ -131,8 +131,9 @@ fn a_recount_gives_the_same_result_and_corrects_errors() {
     assert_eq!(ledger.adjust_position(0, at), Some((PositionState::default(), right)));
     assert_eq!(ledger.adjust_cash(0), Some((Money::ZERO, cash)));
     assert!(ledger.is_balanced());
+    assert_eq!((ledger.transactions().len(), ledger.folded()), (4, 3));
     ledger.fold_all();
-    assert_eq!(ledger.transactions().len(), 0);
+    assert_eq!((ledger.transactions().len(), ledger.folded()), (0, 7));
     ledger.recount();
     assert_eq!(ledger.adjust_position(0, at), None);
     assert_eq!(ledger.adjust_cash(0), None);

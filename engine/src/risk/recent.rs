@@ -139,6 +139,14 @@ mod tests {
         assert!(recent.clears(Timestamp(6 + WINDOW), WINDOW, &terms(2)), "the newest is too old");
     }
 
+    #[test]
+    fn an_order_that_was_sent_twice_repeats_both() {
+        let mut recent = RecentOrders::new();
+        recent.remember(Timestamp(1), &terms(1));
+        recent.remember(Timestamp(1 + WINDOW), &terms(1));
+        assert!(!recent.clears(Timestamp(2 + WINDOW), WINDOW, &terms(1)));
+    }
+
     /// Terms that differ only in what the sum leaves out are not clear, and no repetition.
     #[test]
     fn terms_with_the_same_sum_are_compared() {

@@ -41,6 +41,33 @@ fn every_part_of_the_state_changes_its_digest() {
     }
 }
 
+/// A part that no earlier version had changes the digest only where there is something of it:
+/// otherwise the journals of earlier versions would be refused.
+#[test]
+fn a_new_shard_has_the_digest_of_earlier_versions() {
+    let reference = Arc::new(RefData::check(rows()).unwrap());
+    let shard = Shard::new(ShardId(0), 1, reference, ShardSettings::default());
+    assert_eq!(shard.digest(), 3_937_747_332_784_743_542);
+}
+
+#[test]
+fn what_has_ended_does_not_rest_at_the_venue() {
+    let resting = || {
+        let mut bench = Bench::new();
+        let (order, _) = bench.submit(limit(Side::Buy, 1, "1", "9"));
+        bench.shard.verify().unwrap();
+        (bench.shard, order)
+    };
+    let (mut shard, order) = resting();
+    shard.orders.get_mut(order.slot()).base = Base::Canceled;
+    let problem = shard.verify().unwrap_err();
+    assert!(problem.starts_with("nothing that has ended is at the venue"), "{problem}");
+    let (mut shard, order) = resting();
+    let report = VenueReport::Canceled(Reason::Requested);
+    shard.deadlines.push(Timestamp(99), Timed::FromVenue { order, report });
+    assert_eq!(shard.verify().unwrap_err(), "an order that the venue has ended is not there");
+}
+
 #[test]
 fn waiting_closes_are_valid_up_to_their_bound_and_in_known_securities() {
     let are_valid = |count: usize, local: u32| {
