@@ -5,7 +5,7 @@ use super::order_table::{DeskEntry, OrderStage};
 use super::{Desk, FORGET_PER_POLL_MAX, IdUse};
 use crate::command::{Command, CommandKind};
 use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, RequestKind, RequestRefusal};
-use crate::id::{IntId, OrderHandle, Source};
+use crate::id::{IntId, OrderHandle, Origin, Source};
 use crate::mesh::PortEnd;
 use crate::reason::Reason;
 use crate::terms::Status;
@@ -113,6 +113,9 @@ impl Desk {
 
     fn handle_report(&mut self, report_ref: &ReportRef) -> Option<RequestRefusal> {
         if report_ref.source.port != self.settings.port {
+            if matches!(report_ref.what, ExecType::Entered | ExecType::Replaced | ExecType::Rejected) {
+                self.note_remote(report_ref.source, report_ref.id);
+            }
             return None;
         }
         let number = self.find(report_ref).or_else(|| self.insert_unknown(report_ref))?;
@@ -267,7 +270,7 @@ impl Desk {
     fn handle_refusal(&mut self, refusal: &RequestRefusal) {
         let RequestRefusal { order, source, .. } = *refusal;
         if source.port != self.settings.port {
-            return;
+            return self.note_remote(source, &refusal.request_id);
         }
         let Some(name) = self.names.find(source.session, &refusal.request_id) else { return };
         let number = self.names.at(name).order;
@@ -295,9 +298,16 @@ impl Desk {
         }
     }
 
+    /// Records an id that a REST client of another server has used.
+    fn note_remote(&mut self, source: Source, id: &IntId) {
+        if source.origin == Origin::Rest && source.port.id_scope() == self.settings.port && !id.is_none() {
+            self.used.insert(source.session, id);
+        }
+    }
+
     /// Adds ids from before a restart, whose orders a shard may have forgotten.
     fn handle_used(&mut self, used: &UsedIds) {
-        if used.source.port == self.settings.port {
+        if used.source.port.id_scope() == self.settings.port {
             used.hashes().iter().for_each(|hash| self.used.insert_hash(*hash));
         }
     }

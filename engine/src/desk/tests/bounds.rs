@@ -171,6 +171,69 @@ fn ids_from_before_a_restart_stay_used() {
     assert!(table.known("A").is_some() && table.cancel("A", "").is_ok());
 }
 
+/// Returns a REST source of another server, of this session.
+fn remote_source(session: u16) -> Source {
+    Source { origin: Origin::Rest, port: PortId(32 + PORT.0), session }
+}
+
+#[test]
+fn an_id_that_a_rest_client_of_another_server_used_is_used_here_too() {
+    let mut log = UsedIdLog::new(100, crate::pages::LargePages::NONE);
+    log.push(remote_source(0), &id("A"));
+    // The same as another server sees it: its own ids with ours, under the number of its port here.
+    let (mut ours, _) = log.batch(0, PortId::LINK);
+    ours.source.port = remote_source(0).port;
+    for used in [log.batch(0, PortId::HTTP).0, ours] {
+        let mut table = table();
+        table.desk.handle_event(&event(EventKind::UsedIds(used)));
+        assert_eq!(table.submit("A"), Err(Reason::DuplicateId));
+    }
+    let mut fix = table_with(DeskSettings { port: PortId(2), ..settings() }, 16);
+    fix.desk.handle_event(&event(EventKind::UsedIds(ours)));
+    assert!(!fix.desk.is_used(0, &id("A")), "sessions of FIX are their own at each server");
+}
+
+#[test]
+fn ids_of_other_servers_are_learnt_from_their_reports_until_the_day_ends() {
+    let mut table = table();
+    let order = OrderHandle::new(ShardId(1), 3, 1);
+    let remote = |text: &str, what: ExecType, source: Source| {
+        let EventKind::Status(status) = report(order, (text, ""), what, Status::New).body else { panic!() };
+        event(EventKind::Status(OrderReport { source, ..status }))
+    };
+    table.desk.handle_event(&event(EventKind::TradingDay { day: Day(1) }));
+    let refused = RequestRefusal {
+        order,
+        id: id("A"),
+        request_id: id("D"),
+        source: remote_source(0),
+        request: RequestKind::Replace,
+        status: Status::New,
+        reason: Reason::VenueRejected,
+    };
+    for (text, what) in [("A", ExecType::Entered), ("B", ExecType::Replaced), ("C", ExecType::Rejected)] {
+        table.desk.handle_event(&remote(text, what, remote_source(0)));
+    }
+    table.desk.handle_event(&event(EventKind::Refused(refused)));
+    for text in ["A", "B", "C", "D"] {
+        assert_eq!(table.submit(text), Err(Reason::DuplicateId), "{text}");
+    }
+    let fix = Source { origin: Origin::Fix, port: PortId(32 + 5), session: 0 };
+    let strategy = Source { origin: Origin::Strategy, ..remote_source(0) };
+    for (text, what, source) in [
+        ("E", ExecType::Entered, remote_source(1)),
+        ("F", ExecType::Entered, fix),
+        ("G", ExecType::Entered, strategy),
+        // An order of an earlier day that is reported again.
+        ("H", ExecType::Snapshot, remote_source(0)),
+    ] {
+        table.desk.handle_event(&remote(text, what, source));
+        assert!(table.submit(text).is_ok(), "{text}");
+    }
+    table.desk.handle_event(&event(EventKind::TradingDay { day: Day(2) }));
+    assert!(table.submit("A").is_ok(), "tomorrow it may be used again");
+}
+
 #[test]
 fn a_snapshot_contains_the_first_id_of_an_order_that_was_modified_twice() {
     let mut table = table();
