@@ -151,7 +151,10 @@ pub struct Desk {
     held: usize,
     /// Cancels whose handle has arrived. `held + ready.len() <= HELD_MAX`.
     ready: VecDeque<(ShardId, Command)>,
+    /// The newest trading day of any shard.
     day: Option<Day>,
+    /// The trading day of each shard.
+    days: Vec<Option<Day>>,
     /// Finished orders of a day that is over and that are still to be forgotten, counted from the
     /// oldest.
     stale: u32,
@@ -187,6 +190,7 @@ impl Desk {
             held: 0,
             ready: VecDeque::with_capacity(HELD_MAX),
             day: None,
+            days: vec![None; settings.shards as usize],
             stale: 0,
             untracked: 0,
             last: Cell::new(NIL),

@@ -303,7 +303,7 @@ impl ShardClient {
                 {
                     elsewhere.remove(order.terms.strategy, &order.id);
                 }
-                let refusal = desk.handle_event(event);
+                let refusal = desk.handle_event(shard, event);
                 waiting.handle_event(id, event);
                 if let Some(refusal) = refusal {
                     waiting.handle_refusal(&refusal);
