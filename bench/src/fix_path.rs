@@ -97,7 +97,7 @@ impl FixPath {
             let FixPath { session, desk, port, .. } = self;
             while port
                 .poll_event_with(|shard, event| {
-                    desk.handle_event(event);
+                    desk.handle_event(shard, event);
                     session.handle_event(now, shard, event, desk);
                 })
                 .is_some()

@@ -8,7 +8,8 @@
 //!                              handle_event ───┘◄── PortEnd ◄── shard
 //! ```
 //!
-//! An id is unique within its source, which is the port and the session. It finds its order until
+//! An id is unique within its source, which is the port and the session; the http threads of all
+//! servers of a cluster count as one port, see [`PortId::id_scope`]. It finds its order until
 //! the desk forgets that order: at the end of the trading day if the order is finished, or earlier
 //! when more than `finished_max` orders are finished. The id stays used until the end of the
 //! trading day, across restarts, within the bound of [`crate::used_ids`]; then it may be used
@@ -140,7 +141,8 @@ impl From<Reason> for Declined {
 pub struct Desk {
     settings: DeskSettings,
     names: NameTable,
-    /// Ids of this day that no longer name an order, or were used before a restart.
+    /// Ids of this day that no longer name an order, were used before a restart, or belong to REST
+    /// orders of other servers.
     used: UsedIdSet,
     order_table: OrderTable,
     numbers: IdBlock,
@@ -149,7 +151,10 @@ pub struct Desk {
     held: usize,
     /// Cancels whose handle has arrived. `held + ready.len() <= HELD_MAX`.
     ready: VecDeque<(ShardId, Command)>,
+    /// The newest trading day of any shard.
     day: Option<Day>,
+    /// The trading day of each shard.
+    days: Vec<Option<Day>>,
     /// Finished orders of a day that is over and that are still to be forgotten, counted from the
     /// oldest.
     stale: u32,
@@ -185,6 +190,7 @@ impl Desk {
             held: 0,
             ready: VecDeque::with_capacity(HELD_MAX),
             day: None,
+            days: vec![None; settings.shards as usize],
             stale: 0,
             untracked: 0,
             last: Cell::new(NIL),

@@ -60,10 +60,28 @@ number_id!(
     PortId(u8), max 31
 );
 
+/// Bits of the number that a port has at its own server.
+const PORT_MASK: u8 = PortId::MAX;
+const _: () = assert!((PortId::MAX + 1).is_power_of_two(), "a mask gives the number of a port at its server");
+
 impl PortId {
+    /// The port of the http thread.
+    pub const HTTP: PortId = PortId(1);
     /// The port that leads to other servers: their ports have higher numbers, see
     /// `pitlane_protocols::remote::cluster`.
     pub const LINK: PortId = PortId(PortId::MAX);
+
+    /// Returns whether this is a port of another server.
+    pub fn is_remote(self) -> bool {
+        self.0 > PortId::MAX
+    }
+
+    /// Returns the port that stands for the ids of this one. The ids of a port are its own, except
+    /// those of REST orders: a client may repeat an order at another server of the cluster, so the
+    /// http threads of all servers share them.
+    pub fn id_scope(self) -> PortId {
+        if self.0 & PORT_MASK == PortId::HTTP.0 { PortId::HTTP } else { self }
+    }
 }
 
 impl StrategyId {

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A shard logs the id of every order, modification, close and cancel that it applies; the log is
-//! part of its state. A desk has a set of the ids whose orders it no longer knows: those it forgot
-//! itself, and those from before a restart, which the shards send. An id is stored as a hash of 56
+//! part of its state. A desk has a set of the ids whose orders it does not know: those it forgot
+//! itself, those from before a restart, which the shards send, and at the http thread those of REST
+//! orders of other servers. An id is stored as a hash of 56
 //! bits. Two different ids have the same hash in one of 10^16 pairs: then a new id is refused as a
 //! duplicate, but a duplicate is never accepted as a new id.
 //!
@@ -102,16 +103,19 @@ impl UsedIdLog {
         self.ids.is_empty()
     }
 
-    /// Returns the next batch for a port from entry `at` on, and where to continue. Ports of other
-    /// servers are behind [`PortId::LINK`]; a batch belongs to one of them.
+    /// Returns the next batch for a port from entry `at` on, and where to continue. A batch has the
+    /// ids of one [scope](PortId::id_scope): for the http thread those of REST orders, from
+    /// whichever server they came; for the link those of the ports behind it, and those of REST
+    /// orders.
     pub fn batch(&self, at: usize, to: PortId) -> (UsedIds, usize) {
         // The log may have been cleared since the last batch.
         let at = at.min(self.ids.len());
         let end = self.ids.len().min(at + SCAN_MAX);
         let mut batch = UsedIds { hashes: [0; UsedIds::COUNT_MAX], source: Source::default(), count: 0 };
         for (entry, place) in self.ids[at..end].iter().zip(at..) {
-            let port = PortId((entry >> PORT_SHIFT) as u8);
-            if port.0.min(PortId::MAX) != to.0 {
+            let port = PortId((entry >> PORT_SHIFT) as u8).id_scope();
+            let is_wanted = port.0.min(PortId::MAX) == to.0 || port == PortId::HTTP && to == PortId::LINK;
+            if !is_wanted {
                 continue;
             }
             let is_full = batch.count as usize == UsedIds::COUNT_MAX;
@@ -151,12 +155,13 @@ impl UsedIdLog {
 /// Entries of the log visited for one batch, so that a step of a snapshot has its bound.
 const SCAN_MAX: usize = 512;
 
-/// Some ids used by the sources of one port.
+/// Some ids used by the sources of one port, or of all http threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsedIds {
     /// The first `count` of them are valid.
     pub hashes: [u64; UsedIds::COUNT_MAX],
-    /// Only its port is meaningful; each server translates it.
+    /// Only its port is meaningful, which stands for its [scope](PortId::id_scope); each server
+    /// translates it.
     pub source: Source,
     pub count: u8,
 }
@@ -373,14 +378,32 @@ mod tests {
     #[test]
     fn each_port_receives_its_own_ids_and_the_link_those_of_other_servers() {
         let mut log = UsedIdLog::new(10_000, LargePages::NONE);
-        let ports = [1, 2, 40, 70];
+        let ports = [3, 2, 40, 70];
         for number in 0..4_000 {
             log.push(source(ports[number as usize % 4]), &id(number));
         }
-        for (to, expected) in [(1, vec![1]), (2, vec![2]), (7, vec![]), (PortId::MAX, vec![40, 70])] {
+        let all = [(3, vec![3]), (2, vec![2]), (7, vec![]), (1, vec![]), (PortId::MAX, vec![40, 70])];
+        for (to, expected) in all {
             let hashes = batches(&log, PortId(to));
             assert_eq!(hashes.len(), expected.len() * 1_000);
             assert!(hashes.iter().all(|(port, _)| expected.contains(&port.0)), "port {to}");
+        }
+    }
+
+    #[test]
+    fn the_http_threads_of_all_servers_receive_the_ids_of_rest_orders_in_full_batches() {
+        let mut log = UsedIdLog::new(10_000, LargePages::NONE);
+        // The http ports of this server and of two others, and another port.
+        let ports = [1, 33, 65, 2];
+        for number in 0..400 {
+            log.push(source(ports[number as usize % 4]), &id(number));
+        }
+        for to in [PortId::HTTP, PortId::LINK] {
+            let hashes = batches(&log, to);
+            let expected = (0..400).filter(|number| number % 4 != 3);
+            let expected = expected.map(|number| (PortId::HTTP, log.hasher.hash(3, &id(number))));
+            assert_eq!(hashes, expected.collect::<Vec<_>>());
+            assert_eq!(log.batch(0, to).0.count as usize, UsedIds::COUNT_MAX);
         }
     }
 

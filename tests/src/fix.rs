@@ -385,7 +385,7 @@ impl FixHarness {
         let mut work = 0;
         while let Some((shard, event)) = self.ports[CLIENT.0 as usize].poll_event() {
             work += 1;
-            let refusal = self.desk.handle_event(&event);
+            let refusal = self.desk.handle_event(shard, &event);
             self.session.handle_event(self.now, shard, &event, &self.desk);
             if let Some(refusal) = refusal {
                 self.session.handle_refusal(self.now, &refusal, &self.desk);

@@ -5,7 +5,7 @@ use super::order_table::{DeskEntry, OrderStage};
 use super::{Desk, FORGET_PER_POLL_MAX, IdUse};
 use crate::command::{Command, CommandKind};
 use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, RequestKind, RequestRefusal};
-use crate::id::{IntId, OrderHandle, Source};
+use crate::id::{IntId, OrderHandle, Origin, ShardId, Source};
 use crate::mesh::PortEnd;
 use crate::reason::Reason;
 use crate::terms::Status;
@@ -42,7 +42,7 @@ impl Desk {
     /// Updates the table; after a restart a snapshot fills it. If a held cancel can never be sent
     /// because its order never existed, returns the refusal, which the caller reports as if a shard
     /// had sent it.
-    pub fn handle_event(&mut self, event: &Event) -> Option<RequestRefusal> {
+    pub fn handle_event(&mut self, shard: ShardId, event: &Event) -> Option<RequestRefusal> {
         match &event.body {
             EventKind::Order(order) => self.handle_report(&ReportRef::of_order(order)),
             EventKind::Status(report) => self.handle_report(&ReportRef::of_status(report)),
@@ -56,11 +56,11 @@ impl Desk {
             }
             EventKind::Done { source, token, reason } => self.handle_done(*source, *token, *reason),
             EventKind::TradingDay { day } => {
-                self.handle_day(*day);
+                self.handle_day(shard, *day);
                 None
             }
             EventKind::UsedIds(used) => {
-                self.handle_used(used);
+                self.handle_used(shard, used);
                 None
             }
             EventKind::Booked(_)
@@ -113,6 +113,9 @@ impl Desk {
 
     fn handle_report(&mut self, report_ref: &ReportRef) -> Option<RequestRefusal> {
         if report_ref.source.port != self.settings.port {
+            if matches!(report_ref.what, ExecType::Entered | ExecType::Replaced | ExecType::Rejected) {
+                self.note_remote(report_ref.source, report_ref.id);
+            }
             return None;
         }
         let number = self.find(report_ref).or_else(|| self.insert_unknown(report_ref))?;
@@ -267,7 +270,7 @@ impl Desk {
     fn handle_refusal(&mut self, refusal: &RequestRefusal) {
         let RequestRefusal { order, source, .. } = *refusal;
         if source.port != self.settings.port {
-            return;
+            return self.note_remote(source, &refusal.request_id);
         }
         let Some(name) = self.names.find(source.session, &refusal.request_id) else { return };
         let number = self.names.at(name).order;
@@ -295,9 +298,19 @@ impl Desk {
         }
     }
 
-    /// Adds ids from before a restart, whose orders a shard may have forgotten.
-    fn handle_used(&mut self, used: &UsedIds) {
-        if used.source.port == self.settings.port {
+    /// Records an id that a REST client of another server has used.
+    fn note_remote(&mut self, source: Source, id: &IntId) {
+        if source.origin == Origin::Rest && source.port.id_scope() == self.settings.port && !id.is_none() {
+            self.used.insert(source.session, id);
+        }
+    }
+
+    /// Adds ids from before a restart, whose orders a shard may have forgotten. A shard that has
+    /// not begun the trading day sends those of the day before, which may be used again.
+    fn handle_used(&mut self, shard: ShardId, used: &UsedIds) {
+        let day = self.days.get(shard.0 as usize).copied().flatten();
+        let is_past = day.is_some_and(|day| self.day > Some(day));
+        if !is_past && used.source.port.id_scope() == self.settings.port {
             used.hashes().iter().for_each(|hash| self.used.insert_hash(*hash));
         }
     }
@@ -320,7 +333,10 @@ impl Desk {
 
     /// Handles a new trading day. Every shard reports it; the first report counts. The first day
     /// after a restart ends no earlier day.
-    fn handle_day(&mut self, day: Day) {
+    fn handle_day(&mut self, shard: ShardId, day: Day) {
+        if let Some(known) = self.days.get_mut(shard.0 as usize) {
+            *known = Some(day);
+        }
         if self.day.is_some_and(|known| known < day) {
             self.stale = self.order_table.finished();
             self.used.clear();

@@ -69,7 +69,7 @@ impl Desk {
         self.names.find(session, id).is_some() || self.used.contains(session, id)
     }
 
-    /// Records the id of a request that bypasses the desk.
+    /// Records the id of a request that bypasses the desk, of this server or of another.
     pub fn note_used(&mut self, session: u16, id: &IntId) {
         self.used.insert(session, id);
     }

@@ -83,6 +83,11 @@ fn event(body: EventKind) -> Event {
 }
 
 impl DeskBench {
+    /// Handles an event of the first shard.
+    fn handle(&mut self, event: &Event) -> Option<RequestRefusal> {
+        self.desk.handle_event(ShardId(0), event)
+    }
+
     fn ticket(&mut self, text: &str) -> Ticket {
         self.token += 1;
         Ticket { source: source(0), token: self.token, id: id(text), ..Ticket::default() }
@@ -111,7 +116,7 @@ impl DeskBench {
     }
 
     fn handle_report(&mut self, order: OrderHandle, ids: (&str, &str), what: ExecType, status: Status) {
-        assert_eq!(self.desk.handle_event(&report(order, ids, what, status)), None);
+        assert_eq!(self.handle(&report(order, ids, what, status)), None);
     }
 
     /// Enters a submitted order in the shard and returns its handle.
@@ -129,7 +134,7 @@ impl DeskBench {
             sender: Default::default(),
             terms: Terms::default(),
         };
-        assert_eq!(self.desk.handle_event(&event(EventKind::Order(terms))), None);
+        assert_eq!(self.handle(&event(EventKind::Order(terms))), None);
         order
     }
 
@@ -152,7 +157,7 @@ impl DeskBench {
             status,
             reason: Reason::VenueRejected,
         };
-        assert_eq!(self.desk.handle_event(&event(EventKind::Refused(refusal))), None);
+        assert_eq!(self.handle(&event(EventKind::Refused(refusal))), None);
     }
 
     fn known(&self, text: &str) -> Option<(String, String, Status, bool)> {
@@ -336,7 +341,7 @@ fn a_held_cancel_is_answered_even_if_its_order_never_exists() {
     table.submit("A").unwrap();
     table.cancel("A", "C").unwrap();
     let rejected = report(OrderHandle::NONE, ("A", ""), ExecType::Rejected, Status::Rejected);
-    let refusal = table.desk.handle_event(&rejected).unwrap();
+    let refusal = table.handle(&rejected).unwrap();
     assert_eq!((refusal.id, refusal.request_id), (id("A"), id("C")));
     assert_eq!((refusal.reason, refusal.status), (Reason::OrderFinished, Status::Rejected));
     assert!(table.known("A").unwrap().3);
@@ -346,11 +351,11 @@ fn a_held_cancel_is_answered_even_if_its_order_never_exists() {
     let token = table.token;
     table.cancel("D", "E").unwrap();
     let done = |token, reason| event(EventKind::Done { source: source(0), token, reason });
-    assert_eq!(table.desk.handle_event(&done(token, Reason::None)), None);
-    let refusal = table.desk.handle_event(&done(token, Reason::PositionFlat)).unwrap();
+    assert_eq!(table.handle(&done(token, Reason::None)), None);
+    let refusal = table.handle(&done(token, Reason::PositionFlat)).unwrap();
     assert_eq!((refusal.id, refusal.request_id), (id("D"), id("E")));
     assert_eq!(table.known("D"), None);
-    assert_eq!(table.desk.handle_event(&done(token, Reason::PositionFlat)), None);
+    assert_eq!(table.handle(&done(token, Reason::PositionFlat)), None);
     assert!(table.submit("D").is_ok() && table.submit("E").is_ok());
 }
 

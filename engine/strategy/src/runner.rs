@@ -232,7 +232,7 @@ impl Runner {
     }
 
     fn handle_fact(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        if let Some(refusal) = self.desk.handle_event(event) {
+        if let Some(refusal) = self.desk.handle_event(shard, event) {
             self.handle_refusal(now, &refusal);
         }
         match &event.body {

@@ -96,7 +96,7 @@ impl DemoTrader {
             }
             self.view.apply(shard, &event);
             // The trader ignores the results of its cancels.
-            let _ = self.desk.handle_event(&event);
+            let _ = self.desk.handle_event(shard, &event);
         }
         EVENTS_PER_POLL_MAX
     }

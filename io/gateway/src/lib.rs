@@ -73,7 +73,7 @@ pub const EVENTS_PER_POLL_MAX: usize = 4_096;
 /// The ports of the mesh. Orders store their port, so the meaning of a number never changes: new
 /// ports get higher numbers.
 pub const CONTROL: PortId = PortId(0);
-pub const HTTP: PortId = PortId(1);
+pub const HTTP: PortId = PortId::HTTP;
 pub const FEED: PortId = PortId(2);
 pub const TRADER: PortId = PortId(3);
 /// Port of the strategies that run in this process.

@@ -255,6 +255,7 @@ impl ShardClient {
         let ws_broker = self.ws_broker.as_ref().map(|ws_broker| (ws_broker, ws_broker.now()));
         let (mut render_begin, mut is_first) = (None, true);
         let mut desk = self.desk.borrow_mut();
+        let mut elsewhere = self.elsewhere.borrow_mut();
         let reference = self.reference.borrow();
         work += desk.poll(&mut port);
         if let Some(block) = self.numbers.borrow_mut().refill(desk.numbers_left()) {
@@ -297,7 +298,12 @@ impl ShardClient {
                         return shard;
                     }
                 }
-                let refusal = desk.handle_event(event);
+                if let EventKind::Order(order) = &event.body
+                    && order.source.port.is_remote()
+                {
+                    elsewhere.remove(order.terms.strategy, &order.id);
+                }
+                let refusal = desk.handle_event(shard, event);
                 waiting.handle_event(id, event);
                 if let Some(refusal) = refusal {
                     waiting.handle_refusal(&refusal);

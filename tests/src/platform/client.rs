@@ -73,11 +73,11 @@ impl PlatformClient {
         let port = &mut ports[self.port.0 as usize];
         let mut work = 0;
         while work < most {
-            let Some((_, event)) = port.poll_event() else { break };
+            let Some((shard, event)) = port.poll_event() else { break };
             self.received_events += 1;
             self.snapshots += u8::from(event.body == EventKind::SnapshotEnd { port: self.port });
             work += 1;
-            self.desk.handle_event(&event);
+            self.desk.handle_event(shard, &event);
         }
         Ok(work + self.desk.poll(port))
     }

@@ -12,9 +12,9 @@ fn the_oldest_finished_orders_are_forgotten_first() {
     assert_eq!(table.known("A"), None);
     assert!(table.known("B").is_some() && table.known("C").is_some());
     assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "its id stays used today");
-    table.desk.handle_event(&event(EventKind::TradingDay { day: Day(1) }));
+    table.handle(&event(EventKind::TradingDay { day: Day(1) }));
     assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "the day of a start ends nothing");
-    table.desk.handle_event(&event(EventKind::TradingDay { day: Day(2) }));
+    table.handle(&event(EventKind::TradingDay { day: Day(2) }));
     assert!(table.submit("A").is_ok(), "tomorrow it may be used again");
 }
 
@@ -23,12 +23,12 @@ fn a_late_report_about_a_former_owner_of_an_id_does_not_change_the_new_one() {
     let mut table = table_with(DeskSettings { finished_max: 0, ..settings() }, 16);
     let old = table.working("A");
     table.handle_report(old, ("A", ""), ExecType::Filled, Status::Filled);
-    (1..3).for_each(|day| _ = table.desk.handle_event(&event(EventKind::TradingDay { day: Day(day) })));
+    (1..3).for_each(|day| _ = table.handle(&event(EventKind::TradingDay { day: Day(day) })));
     table.submit("A").unwrap();
     table.handle_report(old, ("A", ""), ExecType::Corrected, Status::Filled);
     assert_eq!(table.known("A").unwrap().2, Status::PendingNew);
     let forgotten = EventKind::Forgotten { order: old, source: source(0), id: id("A") };
-    table.desk.handle_event(&event(forgotten));
+    table.handle(&event(forgotten));
     let new = table.enter("A");
     assert_eq!(table.desk.order(0, &id("A")).unwrap().order, new);
     table.handle_report(old, ("A", ""), ExecType::Corrected, Status::Filled);
@@ -77,19 +77,19 @@ fn a_new_day_forgets_finished_orders_a_few_at_a_time() {
     let many = DeskSettings { orders_max: 300, ids_max: 600, finished_max: 200, ..settings() };
     let mut table = table_with(many, 16);
     let day = |day| event(EventKind::TradingDay { day: Day(day) });
-    table.desk.handle_event(&day(1));
+    table.handle(&day(1));
     table.working("open");
     for n in 0..100 {
         let text = format!("o{n}");
         let order = table.working(&text);
         table.handle_report(order, (&text, ""), ExecType::Filled, Status::Filled);
     }
-    table.desk.handle_event(&day(1));
+    table.handle(&day(1));
     assert_eq!(table.desk.poll(&mut table.port), 0, "the same day again");
-    table.desk.handle_event(&day(2));
+    table.handle(&day(2));
     let late = table.working("late");
     table.handle_report(late, ("late", ""), ExecType::Filled, Status::Filled);
-    table.desk.handle_event(&day(2));
+    table.handle(&day(2));
     assert_eq!(table.desk.poll(&mut table.port), FORGET_PER_POLL_MAX as usize);
     assert_eq!(table.desk.poll(&mut table.port), 100 - FORGET_PER_POLL_MAX as usize);
     assert_eq!(table.desk.poll(&mut table.port), 0);
@@ -106,9 +106,9 @@ fn orders_that_a_shard_forgot_stay_used_and_finished() {
         event(EventKind::Forgotten { order, source, id: id("A") })
     };
     table.handle_report(order, ("A", ""), ExecType::Canceled, Status::Canceled);
-    table.desk.handle_event(&forgotten(PortId(0)));
+    table.handle(&forgotten(PortId(0)));
     assert_eq!(table.desk.order(0, &id("A")).unwrap().order, order);
-    table.desk.handle_event(&forgotten(PORT));
+    table.handle(&forgotten(PORT));
     assert_eq!(table.desk.order(0, &id("A")).unwrap().order, OrderHandle::NONE);
     assert_eq!(reason(table.cancel("A", "C")), Reason::OrderFinished);
     assert_eq!(table.submit("A"), Err(Reason::DuplicateId));
@@ -157,7 +157,7 @@ fn ids_from_before_a_restart_stay_used() {
     log.push(source(1), &id("C"));
     let mut table = table();
     for port in [PORT, PortId(0)] {
-        table.desk.handle_event(&event(EventKind::UsedIds(log.batch(0, port).0)));
+        table.handle(&event(EventKind::UsedIds(log.batch(0, port).0)));
     }
     assert_eq!(table.submit("A"), Err(Reason::DuplicateId));
     assert_eq!(table.known("A"), None);
@@ -169,6 +169,94 @@ fn ids_from_before_a_restart_stay_used() {
     table.handle_report(order, ("B", ""), ExecType::Accepted, Status::New);
     table.handle_report(OrderHandle::new(ShardId(1), 1, 77), ("A", ""), ExecType::Snapshot, Status::New);
     assert!(table.known("A").is_some() && table.cancel("A", "").is_ok());
+}
+
+/// Returns a REST source of another server, of this session.
+fn remote_source(session: u16) -> Source {
+    Source { origin: Origin::Rest, port: PortId(32 + PORT.0), session }
+}
+
+#[test]
+fn an_id_that_a_rest_client_of_another_server_used_is_used_here_too() {
+    let mut log = UsedIdLog::new(100, crate::pages::LargePages::NONE);
+    log.push(remote_source(0), &id("A"));
+    // The same as another server sees it: its own ids with ours, under the number of its port here.
+    let (mut ours, _) = log.batch(0, PortId::LINK);
+    ours.source.port = remote_source(0).port;
+    for used in [log.batch(0, PortId::HTTP).0, ours] {
+        let mut table = table();
+        table.handle(&event(EventKind::UsedIds(used)));
+        assert_eq!(table.submit("A"), Err(Reason::DuplicateId));
+    }
+    let mut fix = table_with(DeskSettings { port: PortId(2), ..settings() }, 16);
+    fix.handle(&event(EventKind::UsedIds(ours)));
+    assert!(!fix.desk.is_used(0, &id("A")), "sessions of FIX are their own at each server");
+}
+
+#[test]
+fn ids_of_other_servers_are_learnt_from_their_reports_until_the_day_ends() {
+    let mut table = table();
+    let order = OrderHandle::new(ShardId(1), 3, 1);
+    let remote = |text: &str, what: ExecType, source: Source| {
+        let EventKind::Status(status) = report(order, (text, ""), what, Status::New).body else { panic!() };
+        event(EventKind::Status(OrderReport { source, ..status }))
+    };
+    table.handle(&event(EventKind::TradingDay { day: Day(1) }));
+    let refused = RequestRefusal {
+        order,
+        id: id("A"),
+        request_id: id("D"),
+        source: remote_source(0),
+        request: RequestKind::Replace,
+        status: Status::New,
+        reason: Reason::VenueRejected,
+    };
+    for (text, what) in [("A", ExecType::Entered), ("B", ExecType::Replaced), ("C", ExecType::Rejected)] {
+        table.handle(&remote(text, what, remote_source(0)));
+    }
+    table.handle(&event(EventKind::Refused(refused)));
+    for text in ["A", "B", "C", "D"] {
+        assert_eq!(table.submit(text), Err(Reason::DuplicateId), "{text}");
+    }
+    let fix = Source { origin: Origin::Fix, port: PortId(32 + 5), session: 0 };
+    let strategy = Source { origin: Origin::Strategy, ..remote_source(0) };
+    for (text, what, source) in [
+        ("E", ExecType::Entered, remote_source(1)),
+        ("F", ExecType::Entered, fix),
+        ("G", ExecType::Entered, strategy),
+        // An order of an earlier day that is reported again.
+        ("H", ExecType::Snapshot, remote_source(0)),
+    ] {
+        table.handle(&remote(text, what, source));
+        assert!(table.submit(text).is_ok(), "{text}");
+    }
+    table.handle(&event(EventKind::TradingDay { day: Day(2) }));
+    assert!(table.submit("A").is_ok(), "tomorrow it may be used again");
+}
+
+#[test]
+fn ids_of_a_shard_that_is_still_in_the_day_before_may_be_used_again() {
+    let mut log = UsedIdLog::new(100, crate::pages::LargePages::NONE);
+    log.push(source(0), &id("A"));
+    let used = event(EventKind::UsedIds(log.batch(0, PORT).0));
+    let day = |day| event(EventKind::TradingDay { day: Day(day) });
+    let mut table = table();
+    let [first, slow] = [0, 1].map(ShardId);
+    // After a restart one shard begins the day while the other still sends what it had.
+    table.desk.handle_event(first, &day(1));
+    table.desk.handle_event(slow, &day(1));
+    table.desk.handle_event(first, &day(2));
+    table.desk.handle_event(slow, &used);
+    assert!(table.submit("A").is_ok(), "it is of the day before");
+    table.desk.handle_event(slow, &day(2));
+    let mut table = super::table();
+    table.desk.handle_event(first, &used);
+    assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "no day has begun yet");
+    let mut table = super::table();
+    table.desk.handle_event(slow, &day(1));
+    table.desk.handle_event(first, &day(2));
+    table.desk.handle_event(first, &used);
+    assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "it is of this day");
 }
 
 #[test]
@@ -206,7 +294,7 @@ fn events_of_others_are_not_ours() {
         panic!()
     };
     let theirs = OrderReport { source: Source { port: PortId(0), ..ours.source }, ..ours };
-    table.desk.handle_event(&event(EventKind::Status(theirs)));
+    table.handle(&event(EventKind::Status(theirs)));
     let refusal = RequestRefusal {
         order,
         id: id("A"),
@@ -216,9 +304,9 @@ fn events_of_others_are_not_ours() {
         status: Status::Filled,
         reason: Reason::None,
     };
-    table.desk.handle_event(&event(EventKind::Refused(refusal)));
+    table.handle(&event(EventKind::Refused(refusal)));
     let halt = EventKind::Halt { security: SecurityId(1), on: true };
-    table.desk.handle_event(&event(halt));
+    table.handle(&event(halt));
     assert_eq!(table.known("A").unwrap().2, Status::New);
     assert!(!table.desk.is_empty());
 }

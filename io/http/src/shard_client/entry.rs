@@ -163,8 +163,8 @@ impl ShardClient {
         self.desk.borrow().ids_dropped()
     }
 
-    /// Returns whether a REST client of another server has used an id for the strategy, as far as
-    /// is known here.
+    /// Returns whether the view shows an order of another server's REST client under an id of the
+    /// strategy. The desk has the ids of the trading day; an open order may be older.
     fn is_used_elsewhere(&self, strategy: StrategyId, id: &IntId) -> bool {
         if id.is_none() {
             return false;
@@ -175,7 +175,7 @@ impl ShardClient {
             |order: &OrderView| self.is_from_here(order) && order.source.session == session_of(strategy);
         let is_other =
             |order: &OrderView| is_rest_order(order) && order.terms.strategy == strategy && !is_desks(order);
-        self.is_in_flight(strategy, id) || self.view().orders_with_id(id).iter().any(is_other)
+        self.view().orders_with_id(id).iter().any(is_other)
     }
 
     /// Returns whether another server has sent an order of this id to a shard of ours; the read
@@ -190,6 +190,7 @@ impl ShardClient {
         let is_same = |order: &OrderView| is_rest_order(order) && order.terms.strategy == strategy;
         let is_used = self.knows(strategy, id) || self.view().orders_with_id(id).iter().any(is_same);
         if !is_used {
+            self.desk.borrow_mut().note_used(session_of(strategy), id);
             self.elsewhere.borrow_mut().add(strategy, *id);
         }
         !is_used

@@ -11,10 +11,11 @@ use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{OrderKind, Terms};
-use pitlane_engine::time::Timestamp;
+use pitlane_engine::time::{Day, Timestamp};
 use pitlane_engine::worker::Worker;
 
 use super::waiting::WAITING_MAX;
@@ -161,6 +162,21 @@ fn an_order_is_answered_by_the_first_report_of_its_id() {
     assert_eq!((refusal.request_id, refusal.reason), (id("d"), Reason::OrderFinished));
     let counts = app.shard_client.event_counts();
     assert_eq!((counts.orders, counts.rejected, counts.refusals), (1, 1, 1));
+}
+
+#[test]
+fn an_id_taken_for_another_server_is_used_until_the_trading_day_ends() {
+    let mut app = TestApp::started(Depths::default());
+    let own = StrategyId(1);
+    app.send_and_run(CommandKind::TradingDay { day: Day(1) });
+    assert!(app.shard_client.claim(own, &id("a")));
+    assert!(!app.shard_client.claim(own, &id("a")) && app.shard_client.knows(own, &id("a")));
+    let terms = Terms { strategy: own, ..Terms::default() };
+    let declined = app.shard_client.submit(SenderId::NONE, id("a"), terms).unwrap_err();
+    assert_eq!(declined.reason, Reason::DuplicateId);
+    assert!(app.shard_client.claim(StrategyId(2), &id("a")), "another strategy has ids of its own");
+    app.send_and_run(CommandKind::TradingDay { day: Day(2) });
+    assert!(app.shard_client.claim(own, &id("a")), "tomorrow it may be used again");
 }
 
 #[test]

@@ -290,6 +290,38 @@ fn missed_events_are_reported_although_the_owner_has_restarted_since() {
 }
 
 #[test]
+fn an_id_used_at_one_server_stays_used_at_the_other_after_a_restart() {
+    // A shard forgets an order when four others have finished: then only its id is left.
+    let mut pair = ClusterPair::start_with("ids", "shard.finished_max=4");
+    let finish = |service: &ServiceProcess, security: u32, id: &str| {
+        assert_eq!(submit(service, security, id).status, 200, "{id}");
+        assert_eq!(ask(service, "DELETE", &format!("{OPEN}/{id}"), "", "").status, 200, "{id}");
+        until(|| order(service, id)["status"] == "CANCELED");
+    };
+    for security in [MSFT, AAPL] {
+        for at in [0, 1] {
+            finish(pair.at(at), security, &format!("{}-{security}", NAMES[at]));
+        }
+    }
+    for security in [MSFT, AAPL] {
+        (0..5).for_each(|number| finish(pair.at(1), security, &format!("later-{security}-{number}")));
+    }
+    for at in [0, 1] {
+        pair.kill(at);
+        pair.spawn(at);
+        pair.join();
+        // For the security of the first order, and for another one.
+        for security in [MSFT, AAPL] {
+            for id in [MSFT, AAPL].into_iter().flat_map(|used| NAMES.map(|name| format!("{name}-{used}"))) {
+                assert_eq!(get(pair.at(at), &format!("{OPEN}/{id}")).status, 404, "{id} is forgotten");
+                assert_eq!(submit(pair.at(at), security, &id).code(), "duplicate-order-id", "{at} {id}");
+            }
+        }
+    }
+    assert_eq!(submit(pair.at(0), MSFT, "new").status, 200);
+}
+
+#[test]
 fn a_server_with_other_settings_is_not_joined() {
     let mut pair = ClusterPair::start("stranger");
     pair.kill(1);

@@ -24,7 +24,7 @@ impl FixEndpoint {
         {
             return;
         }
-        let refusal = self.desk.handle_event(event);
+        let refusal = self.desk.handle_event(shard, event);
         let Some(number) = source.map(|source| source.session) else { return };
         if let Some(early) = &mut self.early
             && !is_snapshot(event)
