@@ -193,3 +193,20 @@ impl Deadlines {
         self.delay_lines.iter().flatten().for_each(|line| line.encode(out));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_distribution_makes_a_delay() {
+        let table = || Some(Arc::new(DelayTable::new(vec![5])));
+        for (entry, response, is_delayed) in
+            [(None, None, false), (table(), None, true), (None, table(), true)]
+        {
+            let mut deadlines = Deadlines::default();
+            deadlines.set_tables(entry, response);
+            assert_eq!(deadlines.is_delayed(), is_delayed);
+        }
+    }
+}

@@ -33,6 +33,25 @@ fn a_late_report_about_a_former_owner_of_an_id_does_not_change_the_new_one() {
     assert_eq!(table.desk.order(0, &id("A")).unwrap().order, new);
     table.handle_report(old, ("A", ""), ExecType::Corrected, Status::Filled);
     assert_eq!(table.known("A").unwrap().2, Status::PendingNew);
+    table.handle_report(new, ("A", ""), ExecType::Canceled, Status::Canceled);
+    table.handle(&event(forgotten));
+    assert_eq!(table.desk.order(0, &id("A")).unwrap().order, new, "another order was forgotten");
+}
+
+#[test]
+fn a_refusal_about_another_order_changes_none_of_this_desk() {
+    let mut table = table();
+    let order = table.working("A");
+    table.modify("A", "Y").unwrap();
+    let other = OrderHandle::new(ShardId(0), 7, order.slot());
+    for about in [other, OrderHandle::NONE] {
+        table.refuse(about, ("A", "Y"), RequestKind::Replace, Status::Rejected);
+        assert_ne!(table.known("A").unwrap().2, Status::Rejected, "{about:?}");
+    }
+    table.submit("B").unwrap();
+    table.cancel("B", "Z").unwrap();
+    table.refuse(OrderHandle::NONE, ("B", "Z"), RequestKind::Cancel, Status::Rejected);
+    assert_eq!(table.known("B").unwrap().2, Status::PendingNew, "the shard has not reported it yet");
 }
 
 #[test]

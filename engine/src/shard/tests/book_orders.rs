@@ -232,6 +232,26 @@ fn the_first_orders_are_published_over_several_steps_and_others_follow_them() {
 }
 
 #[test]
+fn a_port_that_leaves_another_book_gets_the_rest_of_the_message_about_this_one() {
+    for (left, is_complete) in [(SIM_OTHER, true), (SIM_STOCK, false)] {
+        let mut bench = opened();
+        (0..ORDERS_PER_SIDE_MAX).for_each(|_| _ = bench.submit(limit(Side::Buy, 1, "1", "10")));
+        let watches =
+            |security, on| CommandKind::Watch { port: VIEWER, what: WatchTarget::BookOrders(security), on };
+        bench.send(watches(SIM_OTHER, true));
+        bench.published_orders(VIEWER);
+        bench.send(watches(SIM_STOCK, true));
+        bench.out.clear();
+        bench.shard.emit_depths(&mut bench.out);
+        assert!(bench.shard.has_depths(), "more steps are needed");
+        bench.out.clear();
+        bench.send(watches(left, false));
+        let rest = bench.published_orders(VIEWER);
+        assert_eq!(rest.last().is_some_and(|part| part.is_last), is_complete, "{left:?} is left");
+    }
+}
+
+#[test]
 fn more_trades_than_are_held_leave_the_book_exact() {
     let mut bench = opened();
     for _ in 0..ORDER_TRADES_MAX + 20 {

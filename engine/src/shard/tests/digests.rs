@@ -63,6 +63,9 @@ fn what_has_ended_does_not_rest_at_the_venue() {
     let problem = shard.verify().unwrap_err();
     assert!(problem.starts_with("nothing that has ended is at the venue"), "{problem}");
     let (mut shard, order) = resting();
+    shard.orders.get_mut(order.slot()).set_at_venue(false);
+    assert_eq!(shard.verify().unwrap_err(), "an order is where it was sent");
+    let (mut shard, order) = resting();
     let report = VenueReport::Canceled(Reason::Requested);
     shard.deadlines.push(Timestamp(99), Timed::FromVenue { order, report });
     assert_eq!(shard.verify().unwrap_err(), "an order that the venue has ended is not there");
