@@ -84,6 +84,15 @@ impl VenueRig for BinanceVenue {
             }
             VenueAction::Disconnect => self.harness.disconnect(),
             VenueAction::Reconnect => self.harness.wait(seconds(5)),
+            VenueAction::Restart => {
+                self.harness.restart();
+                self.harness.wait(seconds(5));
+            }
+            VenueAction::Close => {
+                self.harness.shard.close("close");
+                self.harness.settle();
+                assert_eq!(self.harness.held_requests.len(), 1, "the venue has the request");
+            }
             VenueAction::Babble => self.babble(),
             // The venue has no sequence numbers, and takes no fill back.
             VenueAction::ReconnectWithReset | VenueAction::Bust => return false,

@@ -26,6 +26,10 @@ pub(crate) enum VenueAction {
     /// Reconnects with a reset of the sequence numbers on both sides: missed messages cannot be
     /// resent.
     ReconnectWithReset,
+    /// The service restarts and reconnects.
+    Restart,
+    /// The client closes the position, for which the service cancels the order by itself.
+    Close,
     /// Busts the last fill.
     Bust,
     /// Sends unknown values.
@@ -47,12 +51,13 @@ pub(crate) trait VenueRig {
 /// A case; `None`: something in it cannot happen at this venue.
 type ConformanceCase = fn(&mut dyn VenueRig) -> Option<()>;
 
-const CASES: [(&str, ConformanceCase); 16] = [
+const CASES: [(&str, ConformanceCase); 17] = [
     ("accept", accept),
     ("reject", reject),
     ("fill in parts", fill_in_parts),
     ("cancel", cancel),
     ("cancel refused", cancel_refused),
+    ("cancel by a close after a restart", cancel_by_a_close_after_a_restart),
     ("cancel with a part filled", cancel_with_a_part_filled),
     ("replace", replace),
     ("replace refused", replace_refused),
@@ -68,8 +73,9 @@ const CASES: [(&str, ConformanceCase); 16] = [
 
 /// Cases that the simulated venue cannot have: it is part of the shard, so it cannot be
 /// disconnected, repeat itself, or be overtaken; and it grants whatever can be granted.
-const NOT_SIMULATED: [&str; 9] = [
+const NOT_SIMULATED: [&str; 10] = [
     "cancel refused",
+    "cancel by a close after a restart",
     "replace refused",
     "fill before the acknowledgement",
     "late fill",
@@ -150,6 +156,22 @@ fn cancel_refused(rig: &mut dyn VenueRig) -> Option<()> {
     rig.cancel("c", "a");
     happens(rig, "a", VenueAction::Grant)?;
     stands(rig, "a", Status::Canceled, 0);
+    Some(())
+}
+
+/// The cancel of a close has no id of its own, and one that was refused before does not hold it
+/// back.
+fn cancel_by_a_close_after_a_restart(rig: &mut dyn VenueRig) -> Option<()> {
+    open(rig)?;
+    happens(rig, "a", VenueAction::Fill(4))?;
+    rig.cancel("b", "a");
+    happens(rig, "a", VenueAction::Refuse)?;
+    stands(rig, "a", Status::PartiallyFilled, 4);
+    happens(rig, "a", VenueAction::Restart)?;
+    happens(rig, "a", VenueAction::Close)?;
+    stands(rig, "a", Status::PendingCancel, 4);
+    happens(rig, "a", VenueAction::Grant)?;
+    stands(rig, "a", Status::Canceled, 4);
     Some(())
 }
 

@@ -213,6 +213,15 @@ impl VenueRig for FixVenue {
                 self.answer();
                 assert!(self.harness.session.take_message_loss(), "what was sent in between is lost");
             }
+            VenueAction::Restart => {
+                self.harness.restart();
+                self.connect(false);
+                assert!(!self.harness.session.take_message_loss(), "the numbers continue");
+            }
+            VenueAction::Close => {
+                self.harness.close("close");
+                self.asked(order, "F", true, None);
+            }
             VenueAction::Bust => {
                 self.bust(order);
                 self.answer();

@@ -128,6 +128,8 @@ impl VenueRig for SimVenue {
             | VenueAction::Disconnect
             | VenueAction::Reconnect
             | VenueAction::ReconnectWithReset
+            | VenueAction::Restart
+            | VenueAction::Close
             | VenueAction::Bust
             | VenueAction::Babble => false,
         }

@@ -33,12 +33,20 @@ pub struct SequenceNumbers {
     pub next_sender_msg_seq_num: u64,
     /// Time at which both were last set to one.
     pub since: Timestamp,
+    /// Answers to our messages below this number may be among messages that the counterparty has
+    /// skipped; zero if it has skipped none since the last reset.
+    pub answers_lost_before: u64,
 }
 
 impl SequenceNumbers {
     /// Returns the numbers after a reset.
     pub fn fresh(now: Timestamp) -> SequenceNumbers {
-        SequenceNumbers { next_target_msg_seq_num: 1, next_sender_msg_seq_num: 1, since: now }
+        SequenceNumbers {
+            next_target_msg_seq_num: 1,
+            next_sender_msg_seq_num: 1,
+            since: now,
+            answers_lost_before: 0,
+        }
     }
 }
 
@@ -194,10 +202,7 @@ mod tests {
         assert_eq!((store.next_message(8, 20, &mut into), &into[..]), (Some(9), &b"n9"[..]));
         store.reset(SequenceNumbers::fresh(Timestamp(7))).unwrap();
         assert_eq!(store.next_message(1, u64::MAX, &mut into), None);
-        assert_eq!(
-            store.sequence_numbers(),
-            SequenceNumbers { next_target_msg_seq_num: 1, next_sender_msg_seq_num: 1, since: Timestamp(7) }
-        );
+        assert_eq!(store.sequence_numbers(), SequenceNumbers::fresh(Timestamp(7)));
     }
 
     #[test]

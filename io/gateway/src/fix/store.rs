@@ -10,7 +10,8 @@
 //! └──────────┴──────────┴──────────┴───────────────────┴───────────────────────────────────┘
 //! ```
 //!
-//! The slots are written alternately, so one of them is always intact. A record is valid if its
+//! The slots are written alternately, so one of them is always intact. A slot has two checksums: of
+//! the values that older versions know, and of all values. A record is valid if its
 //! checksum is right. It holds its position in the endless stream whose last part is in the ring;
 //! so a record that is newer than the slots is found, and a record of an earlier lap is not taken
 //! for a new one.
@@ -220,7 +221,8 @@ impl FileStore {
     }
 
     fn write_slot(&mut self) {
-        let SequenceNumbers { next_target_msg_seq_num, next_sender_msg_seq_num, since } = self.numbers;
+        let SequenceNumbers { next_target_msg_seq_num, next_sender_msg_seq_num, since, answers_lost_before } =
+            self.numbers;
         self.slot_writes += 1;
         let mut slot = [0; SLOT_BYTES];
         let values = [
@@ -236,6 +238,9 @@ impl FileStore {
         }
         let sum = crc32c::crc32c(&slot[..48]);
         slot[48..52].copy_from_slice(&sum.to_le_bytes());
+        slot[52..60].copy_from_slice(&answers_lost_before.to_le_bytes());
+        let sum = crc32c::crc32c(&slot[..60]);
+        slot[60..64].copy_from_slice(&sum.to_le_bytes());
         self.region.write(SLOT_AT + index_usize(self.slot_writes % 2) * SLOT_BYTES, &slot);
     }
 

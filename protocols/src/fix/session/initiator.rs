@@ -18,19 +18,21 @@
 //! Rules: docs/fix-rules.md#venue-logon.
 
 mod instructions;
+mod pending_changes;
 mod prices;
 mod reports;
 mod round_trip;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use pitlane_engine::event::{Instruction, VenueRequest};
+use pitlane_engine::event::Instruction;
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
+use self::pending_changes::PendingChanges;
 use self::round_trip::RoundTrip;
 use super::layer::{
     HEART_BT_INT_MAX, SessionLayer, SessionNotice, SessionRole, echo, msg_seq_num_of, too_low_text,
@@ -79,8 +81,8 @@ pub(super) struct Initiator {
     known_orders: BTreeSet<OrderHandle>,
     /// Orders whose New Order Single was never stored when the previous process ended.
     never_sent: BTreeSet<OrderHandle>,
-    /// Cancels and replacements without an answer, by order and ClOrdID.
-    pending_changes: BTreeMap<(OrderHandle, IntId), VenueRequest>,
+    /// Cancels and replacements without an answer.
+    pending_changes: PendingChanges,
     /// Orders whose status the venue must report, because messages about them may be lost. At most
     /// as many as shards hold.
     unreconciled: BTreeSet<OrderHandle>,
@@ -122,7 +124,7 @@ impl Initiator {
             token: 0,
             known_orders: BTreeSet::new(),
             never_sent,
-            pending_changes: BTreeMap::new(),
+            pending_changes: PendingChanges::default(),
             unreconciled: BTreeSet::new(),
             status_requests: VecDeque::new(),
             synchronizations: 0,
@@ -286,6 +288,7 @@ impl Initiator {
         self.handle_connect_failed(now);
         self.sync = SyncState::None;
         self.round_trip.handle_disconnect();
+        self.pending_changes.handle_disconnect();
         self.prices.iter_mut().for_each(VenuePrices::end);
         // The shards ask for these orders again once we are synchronized.
         self.unreconciled.clear();
@@ -402,6 +405,7 @@ impl Initiator {
     /// synchronized session must synchronize again, so that the shards ask for every order.
     fn mark_messages_lost(&mut self) {
         self.known_orders.clear();
+        self.pending_changes.lose_answers();
         self.has_lost_messages = true;
         if self.sync != SyncState::None {
             self.sync = SyncState::Wanted;

@@ -75,6 +75,16 @@ impl SequenceLayer {
         self.numbers.next_sender_msg_seq_num = number;
     }
 
+    /// Records that answers to everything sent so far may never arrive.
+    pub(super) fn mark_answers_lost(&mut self) {
+        self.numbers.answers_lost_before = self.next_sender();
+    }
+
+    /// Returns whether answers to our message with this number may be among lost messages.
+    pub(super) fn may_lack_answer(&self, number: u64) -> bool {
+        number < self.numbers.answers_lost_before
+    }
+
     /// Consumes the number of an administrative message, which is not stored.
     pub(super) fn take_sender(&mut self) -> u64 {
         let number = self.next_sender();

@@ -4,7 +4,7 @@ use pitlane_engine::id::ShardId;
 use pitlane_engine::index::index_usize;
 use pitlane_engine::time::Timestamp;
 use pitlane_journal::disk::PAGE_BYTES;
-use pitlane_journal::{Fault, FaultKind};
+use pitlane_journal::{Fault, FaultKind, Level};
 use pitlane_protocols::fix::store::{ReportedEvent, SequenceNumbers};
 
 use super::{
@@ -35,12 +35,15 @@ pub(super) fn read(location: &StoreLocation<'_>, bytes: &[u8]) -> Result<StoreCo
     }
     let slot = |at: usize| {
         let slot = &bytes[at..at + SLOT_BYTES];
-        (crc32c::crc32c(&slot[..48]) == u32_at(slot, 48))
-            .then(|| [0, 8, 16, 24, 32, 40].map(|at| u64_at(slot, at)))
+        // Older versions have left the rest empty.
+        let is_whole = slot[52..] == [0; 12] || crc32c::crc32c(&slot[..60]) == u32_at(slot, 60);
+        (is_whole && crc32c::crc32c(&slot[..48]) == u32_at(slot, 48))
+            .then(|| [0, 8, 16, 24, 32, 40, 52].map(|at| u64_at(slot, at)))
     };
     let slots = [slot(SLOT_AT), slot(SLOT_AT + SLOT_BYTES)];
-    let Some([_, next_target_msg_seq_num, next_sender_msg_seq_num, since, tail, head]) =
-        slots.into_iter().flatten().max()
+    let newest = slots.into_iter().flatten().max();
+    let Some([_, next_target_msg_seq_num, next_sender_msg_seq_num, since, tail, head, answers_lost_before]) =
+        newest
     else {
         return damaged(SLOT_AT, "has no numbers that can be read");
     };
@@ -49,6 +52,7 @@ pub(super) fn read(location: &StoreLocation<'_>, bytes: &[u8]) -> Result<StoreCo
             next_target_msg_seq_num,
             next_sender_msg_seq_num,
             since: Timestamp(since),
+            answers_lost_before,
         },
         reported: Box::new([0; SHARDS_MAX]),
         messages: Vec::new(),
@@ -72,8 +76,22 @@ pub(super) fn read(location: &StoreLocation<'_>, bytes: &[u8]) -> Result<StoreCo
     }
     if content.lost_power {
         content.numbers.next_sender_msg_seq_num += NUMBERS_SKIPPED;
+        if !is_behind_journal(location.level, bytes[8..24] == [0; 16]) {
+            content.numbers.answers_lost_before = content.numbers.next_sender_msg_seq_num;
+        }
     }
     Ok(content)
+}
+
+/// Returns whether the journal has every answer whose number was saved, also after a loss of power
+/// (or, in a copy, of the other machine). At a lower level the saved number may have survived and
+/// the record of the answer not: the answer is lost then, because it is not requested again.
+fn is_behind_journal(level: Level, is_copy: bool) -> bool {
+    match level {
+        Level::Replicated => true,
+        Level::Disk => !is_copy,
+        Level::Os | Level::None => false,
+    }
 }
 
 /// Reads all records from this position on, and returns where they end.

@@ -14,7 +14,11 @@ fn open(disk: &Disk) -> FileStore {
 }
 
 fn numbers(next_target_msg_seq_num: u64, next_sender_msg_seq_num: u64) -> SequenceNumbers {
-    SequenceNumbers { next_target_msg_seq_num, next_sender_msg_seq_num, since: Timestamp(1) }
+    SequenceNumbers {
+        next_target_msg_seq_num,
+        next_sender_msg_seq_num,
+        ..SequenceNumbers::fresh(Timestamp(1))
+    }
 }
 
 fn message(number: u64) -> Vec<u8> {
@@ -89,6 +93,62 @@ fn a_torn_end_is_dropped_and_a_torn_slot_leaves_the_previous_one() {
     simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[SLOT_AT..SLOT_AT + 128].fill(7));
     let fault = FileStore::open(&location(&disk), Timestamp(1), &[]).unwrap_err().to_string();
     assert!(fault.contains("A-B.store") && fault.contains("numbers"), "{fault}");
+}
+
+#[test]
+fn a_loss_of_answers_is_kept_and_a_slot_without_it_is_read() {
+    let simulated = Simulated::new(1);
+    let disk = Disk::Simulated(simulated.clone());
+    let mut store = open(&disk);
+    let lost = SequenceNumbers { answers_lost_before: 4, ..numbers(9, 5) };
+    store.set_sequence_numbers(lost).unwrap();
+    assert_eq!(open(&disk).sequence_numbers(), lost);
+    // A torn slot, and slots as the previous version has written them.
+    let slot_at = |write: u64| SLOT_AT + index_usize(write % 2) * SLOT_BYTES;
+    let mut store = open(&disk);
+    store.set_sequence_numbers(numbers(10, 5)).unwrap();
+    let newest = slot_at(store.slot_writes);
+    simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[newest + 52] ^= 1);
+    let mut store = open(&disk);
+    assert_eq!(store.sequence_numbers(), lost);
+    store.set_sequence_numbers(lost).unwrap();
+    simulated.meddle(Path::new("fix/A-B.store"), |bytes| {
+        for write in 0..2 {
+            bytes[slot_at(write) + 52..slot_at(write) + SLOT_BYTES].fill(0);
+        }
+    });
+    assert_eq!(open(&disk).sequence_numbers(), numbers(9, 5));
+}
+
+#[test]
+fn a_number_that_may_be_ahead_of_the_journal_loses_answers() {
+    for (level, is_copy, is_lost) in [
+        (Level::Os, false, true),
+        (Level::Os, true, true),
+        (Level::Disk, false, false),
+        (Level::Disk, true, true),
+        (Level::Replicated, false, false),
+        (Level::Replicated, true, false),
+    ] {
+        let simulated = Simulated::new(1);
+        let disk = Disk::Simulated(simulated.clone());
+        let mut store = open(&disk);
+        store.save(1, &message(1), None).unwrap();
+        store.set_sequence_numbers(numbers(4, 2)).unwrap();
+        // The boot id of another start of the machine, or of none.
+        let boot = if is_copy { 0 } else { !disk.boot() };
+        simulated.meddle(Path::new("fix/A-B.store"), |bytes| {
+            bytes[8..24].copy_from_slice(&boot.to_le_bytes());
+        });
+        let location = StoreLocation { level, ..location(&disk) };
+        let found = FileStore::open(&location, Timestamp(1), &[]).unwrap().sequence_numbers();
+        assert_eq!(found.next_sender_msg_seq_num, 2 + NUMBERS_SKIPPED);
+        let expected = if is_lost { found.next_sender_msg_seq_num } else { 0 };
+        assert_eq!(found.answers_lost_before, expected, "{level} {is_copy}");
+        // The next start is an ordinary one, and the loss stays known.
+        let again = FileStore::open(&location, Timestamp(1), &[]).unwrap().sequence_numbers();
+        assert_eq!(again, found);
+    }
 }
 
 #[test]

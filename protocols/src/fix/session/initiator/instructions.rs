@@ -1,7 +1,5 @@
 //! Sends instructions of the shards to a venue.
 
-use std::collections::VecDeque;
-
 use pitlane_engine::command::VenueReport;
 use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
@@ -10,19 +8,19 @@ use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 
 use super::Initiator;
+use super::pending_changes::{PENDING_CHANGES_MAX, StoredChanges};
 use crate::fix::fields::FixMessage;
 use crate::fix::msg_type;
-use crate::fix::session::layer::SessionLayer;
+use crate::fix::session::layer::{SessionLayer, msg_seq_num_of};
 use crate::fix::store::ReportedEvent;
 use crate::fix::tag;
 use crate::fix::venue::id::{order_of, venue_id};
 use crate::fix::venue::request::{self, RequestIds};
 use crate::venue::InboundReport;
 
-/// Orders at one venue whose New Order Single is remembered, and requests without an answer. The
-/// bound is what all shards may hold together; further ones are refused.
+/// Orders at one venue whose New Order Single is remembered. The bound is what all shards may hold
+/// together; further ones are refused.
 pub(super) const KNOWN_ORDERS_MAX: usize = 1 << 21;
-const PENDING_CHANGES_MAX: usize = 1 << 16;
 /// Order Status Requests that wait for room in the output, about 15 MB. An order beyond them stays
 /// unknown until the next connection.
 const STATUS_REQUESTS_MAX: usize = 1 << 16;
@@ -118,8 +116,8 @@ impl Initiator {
             false => instruction.request_id,
         };
         let id = venue_id(self.settings.folder_id, order, &request_id);
-        let pending = nameless && self.has_pending_change(order, request);
-        if pending || self.pending_changes.contains_key(&(order, id)) {
+        let pending = nameless && self.pending_changes.has_coming(order, request);
+        if pending || self.pending_changes.ask_again(order, id) {
             // The venue has the request already, and its answer will come.
             return;
         }
@@ -128,7 +126,7 @@ impl Initiator {
         {
             return self.reject_instruction(order, refused);
         }
-        self.pending_changes.insert((order, id), request);
+        self.pending_changes.insert(order, id, request);
     }
 
     /// Answers a shard that asks, after a synchronization, what is known of an order. The venue has
@@ -215,46 +213,32 @@ impl Initiator {
         self.reports.push_back(InboundReport { order, report, token: 0 });
     }
 
-    /// Loads the orders and requests in the store: those that the venue has or will ask for.
+    /// Loads the orders and requests in the store: those that the venue has or will ask for. An
+    /// order is not known if messages about it were lost.
     pub(super) fn load_requests(&mut self, layer: &SessionLayer) {
-        let mut pending = VecDeque::new();
+        let mut stored_changes = StoredChanges::default();
         layer.sequence.for_each_message(|stored| {
-            let Some(named) = named(stored) else { return };
-            self.never_sent.remove(&named.order);
-            match named.msg_type {
-                msg_type::NEW_ORDER_SINGLE => _ = self.known_orders.insert(named.order),
+            let Some(RejectedRequest { order, cl_ord_id, msg_type }) = named(stored) else { return };
+            let is_lost = msg_seq_num_of(stored).is_some_and(|number| layer.sequence.may_lack_answer(number));
+            self.never_sent.remove(&order);
+            match msg_type {
+                msg_type::NEW_ORDER_SINGLE if !is_lost => _ = self.known_orders.insert(order),
                 msg_type::ORDER_CANCEL_REQUEST => {
-                    pending.push_back(((named.order, named.cl_ord_id), VenueRequest::Cancel))
+                    stored_changes.push(order, cl_ord_id, VenueRequest::Cancel, is_lost)
                 }
                 msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
-                    pending.push_back(((named.order, named.cl_ord_id), VenueRequest::Replace))
+                    stored_changes.push(order, cl_ord_id, VenueRequest::Replace, is_lost)
                 }
                 _ => {}
             }
-            // Some of them were answered, which the store does not show; the oldest were answered
-            // for certain.
-            if pending.len() > PENDING_CHANGES_MAX / 2 {
-                pending.pop_front();
-            }
         });
-        self.pending_changes = pending.into_iter().collect();
-    }
-
-    /// Returns whether such a request has no answer yet.
-    pub(super) fn has_pending_change(&self, order: OrderHandle, request: VenueRequest) -> bool {
-        let of_order =
-            self.pending_changes.range((order, IntId::NONE)..).take_while(|((of, _), _)| *of == order);
-        of_order.into_iter().any(|(_, pending)| *pending == request)
+        self.pending_changes = stored_changes.into_pending();
     }
 
     /// Forgets a finished order.
     pub(super) fn forget(&mut self, order: OrderHandle) {
         self.known_orders.remove(&order);
-        while let Some((&key, _)) =
-            self.pending_changes.range((order, IntId::NONE)..).next().filter(|((of, _), _)| *of == order)
-        {
-            self.pending_changes.remove(&key);
-        }
+        self.pending_changes.forget(order);
     }
 
     /// Gives the last report since `before` a token, if there is one: the message waits until that
@@ -367,8 +351,11 @@ mod tests {
         let restarted =
             Initiator::new(&layer, InitiatorSettings::new(1), initiator.reference, BTreeSet::new());
         assert_eq!(restarted.pending_changes.len(), PENDING_CHANGES_MAX / 2);
-        assert!(!restarted.has_pending_change(order(0), VenueRequest::Cancel), "the oldest");
-        assert!(restarted.has_pending_change(order(1), VenueRequest::Cancel));
+        let is_pending = |slot: usize| {
+            let id = venue_id(1, order(slot), &IntId::numbered(b'r', slot as u64));
+            restarted.pending_changes.get(order(slot), id).is_some()
+        };
+        assert!(!is_pending(0) && is_pending(1), "all but the oldest");
     }
 
     #[test]

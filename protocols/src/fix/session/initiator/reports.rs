@@ -11,6 +11,7 @@ use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
 use super::instructions::{KNOWN_ORDERS_MAX, RejectedRequest, named};
+use super::pending_changes::RefusedChange;
 use super::{Initiator, printable};
 use crate::decoded::Decoded;
 use crate::fix::fields::{FixMessage, read};
@@ -63,15 +64,16 @@ impl Initiator {
     fn handle_execution(&mut self, message: &FixMessage, answer: &VenueExecution) {
         let order = answer.order;
         self.counts.executions += 1;
-        let by = match self.has_pending_change(order, VenueRequest::Cancel) {
-            true => Reason::Requested,
-            false => Reason::VenueCancelled,
-        };
         if self.is_outdated(message, answer) {
             self.record_reject_text(message);
             return self.queue_report(order, VenueReport::Unsure);
         }
-        let requested = self.pending_changes.get(&(order, answer.cl_ord_id)).copied();
+        let requested = self.pending_changes.get(order, answer.cl_ord_id);
+        let is_cancel_pending = self.pending_changes.has_coming(order, VenueRequest::Cancel);
+        let by = match requested == Some(VenueRequest::Cancel) || is_cancel_pending {
+            true => Reason::Requested,
+            false => Reason::VenueCancelled,
+        };
         let is_fill = matches!(
             answer.meaning,
             Meaning::Report(VenueReport::Filled { .. } | VenueReport::FilledTo { .. })
@@ -79,7 +81,7 @@ impl Initiator {
         if answer.is_final {
             self.forget(order);
         } else if !is_fill && answer.meaning != Meaning::Pending {
-            self.pending_changes.remove(&(order, answer.cl_ord_id));
+            self.pending_changes.remove(order, answer.cl_ord_id);
         }
         // Everything is known of an order that was filled and is open again.
         if let Meaning::Report(VenueReport::Amended { is_open: true, .. }) = answer.meaning
@@ -184,23 +186,28 @@ impl Initiator {
     }
 
     fn handle_cancel_reject(&mut self, message: &FixMessage, answer: &VenueCancelReject) {
-        let Some(requested) = self.pending_changes.remove(&(answer.order, answer.cl_ord_id)) else {
+        let Some(refused) = self.pending_changes.refuse(answer.order, answer.cl_ord_id, answer.reason) else {
             // The request was answered before or never made. Reporting it again would refuse
             // another request.
             self.counts.unknown_orders += 1;
             return;
         };
-        if answer.response_to.is_some_and(|to| to != requested) {
+        if answer.response_to.is_some_and(|to| to != refused.request) {
             self.counts.unknown_values += 1;
         }
         self.record_reject_text(message);
-        let report = match requested {
-            VenueRequest::Replace => VenueReport::ReplaceRefused(answer.reason),
+        self.queue_refusal(answer.order, refused, answer.reason);
+    }
+
+    fn queue_refusal(&mut self, order: OrderHandle, refused: RefusedChange, reason: Reason) {
+        let report = match refused.request {
+            _ if refused.is_superseded => return,
+            VenueRequest::Replace => VenueReport::ReplaceRefused(reason),
             VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
-                VenueReport::CancelRefused(answer.reason)
+                VenueReport::CancelRefused(reason)
             }
         };
-        self.queue_report(answer.order, report);
+        self.queue_report(order, report);
     }
 
     /// Handles Reject (3) or Business Message Reject (j) of a message of ours, found by its
@@ -220,13 +227,11 @@ impl Initiator {
                 self.known_orders.remove(&order);
                 self.queue_report(order, VenueReport::Rejected(Reason::VenueRejected));
             }
-            msg_type::ORDER_CANCEL_REQUEST if self.pending_changes.remove(&(order, cl_ord_id)).is_some() => {
-                self.queue_report(order, VenueReport::CancelRefused(Reason::VenueRejected));
-            }
-            msg_type::ORDER_CANCEL_REPLACE_REQUEST
-                if self.pending_changes.remove(&(order, cl_ord_id)).is_some() =>
-            {
-                self.queue_report(order, VenueReport::ReplaceRefused(Reason::VenueRejected));
+            msg_type::ORDER_CANCEL_REQUEST | msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
+                let reason = Reason::VenueRejected;
+                if let Some(refused) = self.pending_changes.refuse(order, cl_ord_id, reason) {
+                    self.queue_refusal(order, refused, reason);
+                }
             }
             // The venue does not support Order Status Request: the order stays in doubt.
             _ => {}

@@ -271,6 +271,7 @@ impl SessionLayer {
         }
         if new > self.sequence.next_target() {
             // Messages with the numbers between will never arrive.
+            self.sequence.mark_answers_lost();
             role.handle_notice(SessionNotice::MessagesLost);
         }
         self.sequence.skip_to(new);

@@ -90,7 +90,11 @@ impl Venue {
 /// Returns a store that has these next numbers, since this time.
 fn store_at(target: u64, sender: u64, since: Timestamp) -> SharedStore {
     let mut store = SharedStore::new(NOW);
-    let numbers = SequenceNumbers { next_target_msg_seq_num: target, next_sender_msg_seq_num: sender, since };
+    let numbers = SequenceNumbers {
+        next_target_msg_seq_num: target,
+        next_sender_msg_seq_num: sender,
+        ..SequenceNumbers::fresh(since)
+    };
     store.set_sequence_numbers(numbers).unwrap();
     store
 }

@@ -65,7 +65,9 @@ impl Venue {
         let (adapter, id) = (AdapterId(1), order_id(slot));
         let instruction =
             Instruction { adapter, order: order(slot), request, id, request_id, terms: terms() };
-        self.peer.session.handle_instruction(self.peer.now, SHARD, 7, &instruction, special);
+        // Numbers of events rise, as those of messages; the first order has event 7.
+        let seq = self.peer.session.sequence_numbers().next_sender_msg_seq_num + 4;
+        self.peer.session.handle_instruction(self.peer.now, SHARD, seq, &instruction, special);
     }
 
     /// Returns the reports without their tokens, each with the slot of its order.
@@ -114,6 +116,19 @@ impl Venue {
         let id = written[0].split("|112=").nth(1).unwrap();
         _ = self.answer("0", &format!("112={id}|"));
         assert!(self.peer.session.is_synchronized());
+    }
+
+    /// Returns a new session with the store of this one, synchronized, as after a restart.
+    fn restarted(&mut self, supports_status: bool) -> Venue {
+        // The shards have stored every report.
+        (1..=u32::from(u8::MAX)).for_each(|token| self.peer.session.handle_stored(token));
+        assert_eq!(self.told(), []);
+        let mut venue =
+            Venue::new(&self.store, |wanted| wanted.venue.supports_status_request = supports_status);
+        venue.next = self.next;
+        venue.connect();
+        venue.synchronize();
+        venue
     }
 
     /// Asks what is known of the first order. Returns whether it is known.
@@ -422,6 +437,132 @@ fn a_restart_knows_what_was_sent() {
     let second = venue_id(1, order(1), &request_id(1, 2));
     let refused = VenueReport::ReplaceRefused(Reason::VenueRejected);
     assert_eq!(venue.tells("9", &format!("11={second}|39=0|")), [refused]);
+}
+
+/// Returns ClOrdID of a Cancel Request that a session has written.
+fn cancel_id(written: &[String]) -> String {
+    let [message] = written else { panic!("one message, not {written:?}") };
+    assert!(message.starts_with("35=F|"), "{message}");
+    message.split("|11=").nth(1).and_then(|rest| rest.split('|').next()).unwrap().to_string()
+}
+
+#[test]
+fn a_cancel_that_was_answered_before_a_restart_holds_back_no_other() {
+    let mut venue = Venue::with_order(false, Some(VenueRequest::Cancel));
+    assert_eq!(venue.tells("9", "11=REQUEST|39=0|102=2|").len(), 1);
+    let mut venue = venue.restarted(false);
+    assert!(venue.is_known());
+    assert_eq!(venue.instruct(VenueRequest::Cancel, 1, IntId::NONE).len(), 1);
+    assert_eq!(venue.instruct(VenueRequest::Cancel, 1, IntId::NONE).len(), 0, "one is pending");
+    // An order that the venue ends by itself was not cancelled on request.
+    let mut venue = venue.restarted(false);
+    let reason = Reason::VenueCancelled;
+    assert_eq!(venue.tells("8", "11=ORDER|39=4|150=4|"), [VenueReport::Canceled(reason)]);
+}
+
+#[test]
+fn a_cancel_from_before_a_restart_is_known_by_its_answer_or_when_it_is_asked_for_again() {
+    let requested = [VenueReport::Canceled(Reason::Requested)];
+    for (asks_again, ended) in [(false, "11=REQUEST|41=ORDER|39=4|150=4|"), (true, "11=ORDER|39=4|150=4|")] {
+        let mut venue = Venue::with_order(false, Some(VenueRequest::Cancel)).restarted(false);
+        if asks_again {
+            assert!(venue.instruct(VenueRequest::Cancel, 1, request_id(1, 1)).is_empty());
+            assert!(venue.instruct(VenueRequest::Cancel, 1, IntId::NONE).is_empty(), "it is pending");
+        }
+        assert_eq!(venue.tells("8", ended), requested);
+    }
+}
+
+#[test]
+fn a_second_cancel_after_a_restart_leaves_the_request_of_the_shard_pending() {
+    let refused = VenueReport::CancelRefused(Reason::VenueRejected);
+    let twice = || {
+        let mut venue = Venue::with_order(false, None);
+        let first = cancel_id(&venue.instruct(VenueRequest::Cancel, 1, IntId::NONE));
+        let mut venue = venue.restarted(false);
+        let second = cancel_id(&venue.instruct(VenueRequest::Cancel, 1, IntId::NONE));
+        assert_ne!(first, second);
+        (venue, first, second)
+    };
+    // The venue says that the first is pending: its answer is the answer to both.
+    let done = ("8", "39=4|150=4|", VenueReport::Canceled(Reason::Requested));
+    for (kind, fields, expected) in [done, ("9", "39=0|102=2|", refused)] {
+        let (mut venue, first, second) = twice();
+        assert_eq!(venue.tells("9", &format!("11={second}|39=0|102=3|")), []);
+        assert!(venue.instruct(VenueRequest::Cancel, 1, IntId::NONE).is_empty(), "one is pending");
+        assert_eq!(venue.tells(kind, &format!("11={first}|41=ORDER|{fields}")), [expected]);
+    }
+    // After the next synchronization it is asked for again, because the venue may have been wrong.
+    let (mut venue, _, second) = twice();
+    assert_eq!(venue.tells("9", &format!("11={second}|39=0|102=3|")), []);
+    venue.disconnect();
+    venue.connect();
+    venue.synchronize();
+    assert_eq!(venue.instruct(VenueRequest::Cancel, 1, IntId::NONE).len(), 1);
+    // The venue answers the first: the answer to the second counts.
+    for kind in ["9", "3"] {
+        let (mut venue, first, second) = twice();
+        let answer = if kind == "9" { format!("11={first}|39=0|102=2|") } else { "45=4|".to_string() };
+        assert_eq!(venue.tells(kind, &answer), [], "{kind}");
+        assert_eq!(venue.tells("9", &format!("11={second}|39=0|102=2|")), [refused], "{kind}");
+    }
+    // Any other refusal of the second is one.
+    let (mut venue, _, second) = twice();
+    assert_eq!(venue.tells("9", &format!("11={second}|39=0|102=2|")), [refused]);
+    let mut venue = Venue::with_order(false, Some(VenueRequest::Cancel));
+    let alone = VenueReport::CancelRefused(Reason::RequestPending);
+    assert_eq!(venue.tells("9", "11=REQUEST|39=0|102=3|"), [alone], "no other is known");
+}
+
+#[test]
+fn a_cancel_whose_answer_may_be_lost_is_sent_again() {
+    for restarts in [false, true] {
+        let mut venue = Venue::with_order(true, Some(VenueRequest::Cancel));
+        venue.lose_messages();
+        if restarts {
+            venue = venue.restarted(true);
+        }
+        let (_, request) = names(1);
+        let written = venue.instruct(VenueRequest::Cancel, 1, request_id(1, 1));
+        assert_eq!(cancel_id(&written), request.to_string(), "{restarts}");
+        assert!(venue.instruct(VenueRequest::Cancel, 1, request_id(1, 1)).is_empty());
+        assert_eq!(venue.tells("9", "11=REQUEST|39=0|").len(), 1);
+    }
+    let mut venue = Venue::with_order(true, None);
+    assert_eq!(venue.instruct(VenueRequest::Cancel, 1, IntId::NONE).len(), 1);
+    venue.lose_messages();
+    assert_eq!(venue.instruct(VenueRequest::Cancel, 1, IntId::NONE).len(), 1);
+    // A modification is not: the venue would refuse it if it has done it.
+    let mut venue = Venue::with_order(true, Some(VenueRequest::Replace));
+    venue.lose_messages();
+    assert!(venue.instruct(VenueRequest::Replace, 1, request_id(1, 1)).is_empty());
+}
+
+#[test]
+fn a_loss_of_messages_is_known_after_a_restart() {
+    let mut venue = Venue::with_order(true, None);
+    // The connection and the process end before a shard has asked for the order.
+    _ = venue.answer("4", &format!("123=N|36={}|", venue.next + 5));
+    venue.next += 4;
+    for _ in 0..2 {
+        venue = venue.restarted(true);
+        let (name, _) = names(1);
+        let asked = venue.instruct(VenueRequest::Query, 1, IntId::NONE);
+        assert!(asked.len() == 1 && asked[0].contains(&format!("|11={name}|")), "{asked:?}");
+        assert!(asked[0].starts_with("35=H|"), "{asked:?}");
+        assert_eq!(venue.told(), [(1, VenueReport::Unsure)]);
+    }
+    // What is sent later is known, and a reset ends the loss.
+    assert_eq!(venue.instruct(VenueRequest::New, 2, IntId::NONE).len(), 1);
+    let mut venue = venue.restarted(true);
+    _ = venue.instruct(VenueRequest::Query, 2, IntId::NONE);
+    assert_eq!(venue.told(), [(2, VenueReport::Reconciled)]);
+    venue.peer.session.reset(venue.peer.now);
+    _ = venue.peer.output();
+    venue.next = 1;
+    let mut venue = venue.restarted(true);
+    assert_eq!(venue.instruct(VenueRequest::New, 1, IntId::NONE).len(), 1);
+    assert!(venue.restarted(true).is_known());
 }
 
 #[test]
