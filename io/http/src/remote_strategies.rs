@@ -55,7 +55,7 @@ pub use self::parts::RemoteStrategiesParts;
 use self::permissions::PermissionLog;
 use self::prices::PriceOutputs;
 pub(crate) use self::requests::{RemoteOrderRequest, RequestVerdict};
-pub(crate) use self::slot::{StrategySlot, host_text};
+pub(crate) use self::slot::{StopCause, StrategySlot, host_text};
 use self::state::GENERICS_MAX;
 pub(crate) use self::state::{PendingReply, RemoteState};
 

@@ -87,6 +87,10 @@ async fn watch_processes(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategi
                     tracing::warn!(%strategy, %reason, on_return = "stay_stopped", "a strategy stays stopped");
                     app.notifications.announce(Notification::Failed { strategy, reason: reason.into() });
                 }
+                ProcessChange::StaysStoppedSinceStart { name: strategy, reason } => {
+                    tracing::warn!(%strategy, %reason, "a strategy stays stopped");
+                    app.notifications.announce(Notification::Failed { strategy, reason: reason.into() });
+                }
                 ProcessChange::Restarted { name: strategy } => {
                     tracing::warn!(%strategy, on_return = "start", "the process of a strategy is back: the strategy is started again");
                 }

@@ -9,8 +9,10 @@
 //! crate and a file may contain anything: a panic in the decoder is reported as an error of the
 //! file.
 
+mod budget;
 mod column;
 mod guarded;
+mod pages;
 pub(crate) mod table;
 pub mod writer;
 
@@ -18,12 +20,16 @@ use std::fmt;
 use std::fs::File;
 
 use parquet::column::reader::ColumnReader;
+use parquet::errors::Result as Decoded;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, Length, SerializedFileReader};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
+use self::budget::ReadBudget;
 use self::column::{ColumnBatch, ParquetColumn};
 use self::guarded::{GuardedFile, guarded};
+use self::pages::decompressed_bytes;
 use super::DataError;
 use super::entry::{DataEntry, TickCells, TimeOrder, bar_of, level_of};
 use super::row_layout::RowLayout;
@@ -36,39 +42,11 @@ pub const PARQUET: [u8; 4] = *b"PAR1";
 /// cache.
 const ROWS_PER_BATCH: usize = 2_048;
 
-/// Rows that any file may have: they are read in less than a second.
-const ROWS_FREE: u64 = 1 << 20;
-/// Rows beyond those, for each byte of the file. Runs of equal rows take no bytes at all, so a file
-/// of some hundred bytes could contain billions of rows and take half a minute to read, or a day.
-/// Recorded ticks have less than one row per byte.
-const ROWS_PER_BYTE_MAX: u64 = 64;
-
-/// Rows that may still be read of a file: the work is bounded by the file's size, whatever its
-/// metadata says.
-#[derive(Clone, Copy, Debug)]
-struct RowBudget {
-    length: u64,
-    left: u64,
-}
-
-impl RowBudget {
-    fn of(length: u64) -> RowBudget {
-        RowBudget { length, left: length.saturating_mul(ROWS_PER_BYTE_MAX).saturating_add(ROWS_FREE) }
-    }
-
-    /// Deducts rows, or returns why there are too many.
-    fn take(&mut self, rows: u64) -> Result<(), String> {
-        self.left = self.left.checked_sub(rows).ok_or_else(|| {
-            let (most, length) = (RowBudget::of(self.length).left, self.length);
-            format!("it has more than {most} rows, too many for its {length} bytes: write it without such long runs of equal rows")
-        })?;
-        Ok(())
-    }
-}
-
 /// One file.
 pub struct ParquetFile {
     name: String,
+    /// The stored bytes.
+    stored: GuardedFile,
     file: SerializedFileReader<GuardedFile>,
     symbols: Symbols,
     layout: RowLayout,
@@ -85,7 +63,7 @@ pub struct ParquetFile {
     /// Time of the previous row.
     order: TimeOrder,
     consumed: u64,
-    budget: RowBudget,
+    budget: ReadBudget,
 }
 
 impl fmt::Debug for ParquetFile {
@@ -107,9 +85,9 @@ impl ParquetFile {
         range: (Timestamp, Timestamp),
     ) -> Result<ParquetFile, DataError> {
         let fault = |problem: String| DataError { file: name.clone(), line: 0, problem };
-        let file = GuardedFile::new(file).map_err(fault)?;
-        let budget = RowBudget::of(file.len());
-        let file = guarded(|| SerializedFileReader::new(file)).map_err(fault)?;
+        let stored = GuardedFile::new(file).map_err(fault)?;
+        let budget = ReadBudget::of(stored.len());
+        let file = guarded(|| SerializedFileReader::new(stored.clone())).map_err(fault)?;
         let (columns, layout) = columns(&file).map_err(fault)?;
         let reach_ns = match layout {
             RowLayout::Ticks => 0,
@@ -117,15 +95,13 @@ impl ParquetFile {
             // A level stands until it is changed.
             RowLayout::Levels => u64::MAX,
         };
-        let rows =
-            file.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
-        let mut declared = budget;
-        declared.take(rows.fold(0, u64::saturating_add)).map_err(fault)?;
+        check_declared(file.metadata(), &columns, budget).map_err(fault)?;
         let groups = groups(&file, &columns[0], reach_ns, range);
         Ok(ParquetFile {
             symbols: Symbols::new(reference),
             batch: ColumnBatch::new(columns.len()),
             name,
+            stored,
             file,
             layout,
             columns,
@@ -202,7 +178,7 @@ impl ParquetFile {
                 guarded(|| batch.read(readers, ROWS_PER_BATCH)).map_err(|problem| self.fault(&problem))?;
                 if self.batch.rows() > 0 {
                     // Metadata that states fewer rows than there are does not evade the budget.
-                    let taken = self.budget.take(self.batch.rows() as u64);
+                    let taken = self.budget.take_rows(self.batch.rows() as u64);
                     taken.map_err(|problem| self.fault(&problem))?;
                     return Ok(true);
                 }
@@ -214,6 +190,12 @@ impl ParquetFile {
             self.row = rows_before;
             let metadata = self.file.metadata().row_group(group);
             self.consumed += u64::try_from(metadata.compressed_size()).unwrap_or(0);
+            let chunks = chunks(metadata, &self.columns);
+            // Metadata that states fewer bytes than there are does not evade the budget either.
+            let bytes =
+                guarded(|| chunks.map(|chunk| decompressed_bytes(&self.stored, chunk)).sum::<Decoded<u64>>());
+            let taken = bytes.and_then(|bytes| self.budget.take_bytes(bytes));
+            taken.map_err(|problem| self.fault(&problem))?;
             let open = || {
                 let group = self.file.get_row_group(group)?;
                 self.columns.iter().map(|column| group.get_column_reader(column.nth())).collect()
@@ -240,6 +222,38 @@ fn columns(file: &SerializedFileReader<GuardedFile>) -> Result<(Vec<ParquetColum
     };
     let columns = layout.header().split(',').map(|name| ParquetColumn::find(schema, name));
     Ok((columns.collect::<Result<_, String>>()?, layout))
+}
+
+/// Returns the stored columns of a row group that are read.
+fn chunks<'a>(
+    group: &'a RowGroupMetaData,
+    columns: &'a [ParquetColumn],
+) -> impl Iterator<Item = &'a ColumnChunkMetaData> {
+    columns.iter().filter_map(|column| group.columns().get(column.nth()))
+}
+
+/// Checks, before anything is read, that the file states no more rows and bytes than its size
+/// allows, and that no two of the columns are stored in the same place: each of very many row
+/// groups could otherwise be the same few bytes.
+fn check_declared(
+    metadata: &ParquetMetaData,
+    columns: &[ParquetColumn],
+    mut budget: ReadBudget,
+) -> Result<(), String> {
+    let positive = |number: i64| u64::try_from(number).unwrap_or(0);
+    let rows = metadata.row_groups().iter().map(|group| positive(group.num_rows()));
+    budget.take_rows(rows.fold(0, u64::saturating_add))?;
+    let all = || metadata.row_groups().iter().flat_map(|group| chunks(group, columns));
+    let bytes = all().map(|chunk| positive(chunk.uncompressed_size()));
+    budget.take_bytes(bytes.fold(0, u64::saturating_add))?;
+    // The decoder panics if a position is negative.
+    let mut places = guarded(|| Ok(all().map(ColumnChunkMetaData::byte_range).collect::<Vec<_>>()))?;
+    places.sort_unstable();
+    let overlaps = |pair: &[(u64, u64)]| pair[0].0.saturating_add(pair[0].1) > pair[1].0;
+    if places.windows(2).any(overlaps) {
+        return Err("two of its columns or row groups are stored in the same place".to_string());
+    }
+    Ok(())
 }
 
 /// Returns the row groups that may have rows in the range, according to the file's statistics of

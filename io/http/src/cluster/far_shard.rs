@@ -50,10 +50,8 @@ pub(super) struct FarShard {
     early: Option<Vec<EarlyReport>>,
     /// Time of the newest event that was delivered; zero after a start.
     delivered_at: Timestamp,
-    /// Status of each order of our clients, collected from the next snapshot because events of
-    /// these orders are lost. FIX clients receive it at the end of the snapshot. At most as many as
-    /// the shard has orders.
-    order_statuses: Option<Vec<Event>>,
+    /// Requested because events of our clients' orders are lost, until the next snapshot has ended.
+    order_statuses: Option<OrderStatuses>,
     /// Commands of our ports that name senders, at most [`SENDERS_MAX`].
     senders: VecDeque<Command>,
     /// How many of `senders` this start of the owner has been sent.
@@ -69,6 +67,18 @@ struct EarlyReport {
     event: Event,
     /// Whether it happened before we started.
     is_late: bool,
+}
+
+/// Status of each order of our clients, collected from a snapshot. FIX clients receive it at the
+/// end of the snapshot.
+#[derive(Debug)]
+struct OrderStatuses {
+    /// Time of the newest event that was delivered before the loss. The events that the owner still
+    /// keeps are newer than the lost ones and are delivered before the snapshot, so the time of the
+    /// newest event at the snapshot would hide the orders that finished in the lost part.
+    since: Timestamp,
+    /// At most as many as the shard has orders.
+    events: Vec<Event>,
 }
 
 impl FarShard {
@@ -132,7 +142,9 @@ impl FarShard {
     /// Records that events of our clients' orders are lost: after the next snapshot FIX clients
     /// receive the status of their orders.
     pub(super) fn request_order_statuses(&mut self) {
-        self.order_statuses = Some(Vec::new());
+        // If the previous snapshot has not ended, what it was requested for is still missing.
+        let since = self.delivered_at;
+        self.order_statuses.get_or_insert(OrderStatuses { since, events: Vec::new() });
     }
 
     pub(super) fn poll_command(&mut self) -> Option<Command> {
@@ -255,7 +267,7 @@ impl FarShard {
         // A snapshot that was interrupted ends before the next begins.
         self.end_snapshot(event);
         self.has_begun = true;
-        self.order_statuses.iter_mut().for_each(Vec::clear);
+        self.order_statuses.iter_mut().for_each(|order_statuses| order_statuses.events.clear());
         let waiting = std::mem::take(&mut self.subscriptions.waiting);
         self.snapshot_receivers = if self.is_resync { self.subscriptions.readers } else { waiting };
         for port in self.snapshot_receivers.ports() {
@@ -264,22 +276,24 @@ impl FarShard {
     }
 
     /// Collects the snapshot item of an order whose FIX client may have missed something: one that
-    /// is open, or has finished since the last event that was delivered.
+    /// is open, or has finished since the last event that was delivered before the loss. Events of
+    /// one command have one time, and the last ones may be lost, so an equal time counts.
     fn collect_order_status(&mut self, event: &Event) {
         let (Some(order_statuses), EventKind::Status(report)) = (&mut self.order_statuses, &event.body)
         else {
             return;
         };
         let is_fix = report.source.origin == Origin::Fix && report.source.port < PortId::LINK;
-        let is_wanted = !report.status.is_finished() || event.at > self.delivered_at;
-        if is_fix && is_wanted && order_statuses.len() < self.orders_max as usize {
-            order_statuses.push(*event);
+        let is_wanted = !report.status.is_finished() || event.at >= order_statuses.since;
+        if is_fix && is_wanted && order_statuses.events.len() < self.orders_max as usize {
+            order_statuses.events.push(*event);
         }
     }
 
     /// Delivers the collected statuses, after all events that preceded the snapshot.
     fn deliver_order_statuses(&mut self) {
-        for mut event in self.order_statuses.take().unwrap_or_default() {
+        let events = self.order_statuses.take().map(|order_statuses| order_statuses.events);
+        for mut event in events.unwrap_or_default() {
             let ports = requesting_port(&mut event).and(self.end.ports());
             event.seq |= Event::SNAPSHOT;
             if !ports.is_empty() {
@@ -392,27 +406,4 @@ fn is_report(event: &Event) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use pitlane_engine::id::Source;
-    use pitlane_engine::mesh::{Depths, PortClass, mesh};
-    use pitlane_engine::sender::{SenderId, SenderPart, SenderText};
-
-    use super::*;
-
-    #[test]
-    fn an_owner_that_restarts_is_sent_the_newest_senders() {
-        let (_ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
-        let mut shard = FarShard::new(ends.remove(0), 10);
-        let command = |number: usize| {
-            let part = SenderPart::Session(SenderText::EMPTY);
-            Command::new(Source::default(), 0, CommandKind::Sender { id: SenderId(number as u32), part })
-        };
-        (0..SENDERS_MAX + 3).for_each(|number| shard.store_sender(command(number)));
-        for _ in 0..2 {
-            let sent: Vec<Command> = std::iter::from_fn(|| shard.next_sender()).collect();
-            assert_eq!((sent.len(), sent[0]), (SENDERS_MAX, command(3)));
-            assert_eq!(shard.next_sender(), None);
-            shard.handle_restart();
-        }
-    }
-}
+mod tests;

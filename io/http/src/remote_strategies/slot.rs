@@ -55,14 +55,28 @@ pub(crate) struct StrategySlot {
 }
 
 /// What the silence of a process has done to its strategy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SilenceEffect {
-    #[default]
+    /// What it did before this server started. The journal has the phase of a strategy but not who
+    /// changed it.
+    Unknown,
     Nothing,
     /// The stop was sent to the shards.
     Stopping,
     /// It is stopped, and its phase has not changed since.
     Stopped,
+    /// It was stopped before this server started, for silence or by an operator, and its phase has
+    /// not changed since.
+    StoppedBefore,
+}
+
+/// Why the strategy of a process that is back is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopCause {
+    /// The process was silent for a lease.
+    Silence,
+    /// It was stopped before this server started.
+    BeforeStart,
 }
 
 impl StrategySlot {
@@ -91,7 +105,7 @@ impl StrategySlot {
             idle: false,
             heartbeat_due: false,
             state: Vec::new(),
-            silence: SilenceEffect::Nothing,
+            silence: SilenceEffect::Unknown,
         }
     }
 
@@ -155,8 +169,22 @@ impl StrategySlot {
             (SilenceEffect::Stopping, StrategyPhase::Stop) => SilenceEffect::Stopped,
             // A phase from before the stop took effect.
             (SilenceEffect::Stopping, _) => SilenceEffect::Stopping,
-            (SilenceEffect::Nothing | SilenceEffect::Stopped, _) => SilenceEffect::Nothing,
+            (
+                SilenceEffect::Unknown
+                | SilenceEffect::Nothing
+                | SilenceEffect::Stopped
+                | SilenceEffect::StoppedBefore,
+                _,
+            ) => SilenceEffect::Nothing,
         };
+    }
+
+    /// Handles the phase that the strategy has when a process continues which was connected before.
+    pub(crate) fn handle_resume(&mut self, phase: StrategyPhase) {
+        if self.silence == SilenceEffect::Unknown {
+            let is_stopped = phase == StrategyPhase::Stop;
+            self.silence = if is_stopped { SilenceEffect::StoppedBefore } else { SilenceEffect::Nothing };
+        }
     }
 
     /// Clears the silence for a new process, which controls the strategy's phase itself.
@@ -164,13 +192,19 @@ impl StrategySlot {
         self.silence = SilenceEffect::Nothing;
     }
 
-    /// Returns, once, whether the process whose silence has stopped the strategy is back.
-    pub(crate) fn take_return(&mut self) -> bool {
-        let is_back = self.present && self.silence == SilenceEffect::Stopped;
-        if is_back {
-            self.silence = SilenceEffect::Nothing;
+    /// Returns, once, why the strategy of a process that is back is stopped; `None` if no process
+    /// is back or its strategy runs.
+    pub(crate) fn take_return(&mut self) -> Option<StopCause> {
+        let cause = match self.silence {
+            SilenceEffect::Stopped => StopCause::Silence,
+            SilenceEffect::StoppedBefore => StopCause::BeforeStart,
+            SilenceEffect::Unknown | SilenceEffect::Nothing | SilenceEffect::Stopping => return None,
+        };
+        if !self.present {
+            return None;
         }
-        is_back
+        self.silence = SilenceEffect::Nothing;
+        Some(cause)
     }
 
     /// Returns whether its process is present and there is something to send to it.
@@ -229,18 +263,50 @@ mod tests {
     fn a_return_is_reported_once_and_only_while_the_strategy_stays_stopped() {
         let mut slot = slot();
         slot.attach(1, Timestamp(10));
-        assert!(!slot.take_return());
+        assert_eq!(slot.take_return(), None);
         slot.handle_phase(StrategyPhase::Stop);
-        assert!(!slot.take_return(), "an operator has stopped it");
+        assert_eq!(slot.take_return(), None, "an operator has stopped it");
         slot.begin_stop();
         slot.handle_phase(StrategyPhase::Running);
-        assert!(!slot.take_return(), "it is not stopped yet");
+        assert_eq!(slot.take_return(), None, "it is not stopped yet");
         slot.handle_phase(StrategyPhase::Stop);
-        assert!(slot.take_return() && !slot.take_return());
+        assert_eq!((slot.take_return(), slot.take_return()), (Some(StopCause::Silence), None));
         slot.begin_stop();
         slot.handle_phase(StrategyPhase::Stop);
         slot.handle_phase(StrategyPhase::Init);
-        assert!(!slot.take_return(), "an operator has started it");
+        assert_eq!(slot.take_return(), None, "an operator has started it");
+    }
+
+    /// The silence was forgotten at a restart, and the return of the process was not reported.
+    #[test]
+    fn a_return_to_a_strategy_that_was_stopped_before_the_server_started_is_reported_once() {
+        let mut slot = slot();
+        assert!(slot.is_overdue(Timestamp(11), 10), "the process is silent longer than a lease");
+        assert_eq!(slot.take_return(), None, "it is not back");
+        slot.attach(1, Timestamp(20));
+        slot.handle_resume(StrategyPhase::Stop);
+        assert_eq!((slot.take_return(), slot.take_return()), (Some(StopCause::BeforeStart), None));
+        slot.attach(1, Timestamp(30));
+        slot.handle_resume(StrategyPhase::Stop);
+        assert_eq!(slot.take_return(), None, "it only lost its connection");
+    }
+
+    #[test]
+    fn a_return_after_a_start_is_not_reported_if_the_strategy_runs_or_the_process_is_new() {
+        let mut running = slot();
+        running.attach(1, Timestamp(20));
+        running.handle_resume(StrategyPhase::Running);
+        running.handle_phase(StrategyPhase::Stop);
+        assert_eq!(running.take_return(), None, "an operator has stopped it since");
+        let mut new = slot();
+        new.attach(2, Timestamp(20));
+        new.clear_silence();
+        assert_eq!(new.take_return(), None, "a new process controls the phase itself");
+        let mut started = slot();
+        started.handle_phase(StrategyPhase::Running);
+        started.attach(1, Timestamp(20));
+        started.handle_resume(StrategyPhase::Stop);
+        assert_eq!(started.take_return(), None, "its phase has changed since the start");
     }
 
     #[test]

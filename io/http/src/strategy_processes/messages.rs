@@ -210,6 +210,7 @@ impl RemoteState {
         let slot = &mut self.slots[at];
         slot.attach(incarnation, now);
         (slot.prices, slot.received) = (0, received.to_vec());
+        slot.handle_resume(shard_client.view().phase(slot.strategy()).unwrap_or_default());
         tracing::info!(strategy = %slot.name, "the process of a strategy is back");
         RemoteReply::Welcome(Box::new(Welcome {
             epoch,

@@ -1,6 +1,8 @@
 //! Detects whether the processes of strategies send messages. A strategy whose process sends
 //! nothing for a lease is stopped; when the process is back, the setting
-//! `remote_strategies.on_return` decides about the strategy.
+//! `remote_strategies.on_return` decides about the strategy. If the server has started in between,
+//! it does not know why the strategy is stopped: then the strategy stays stopped, and that is
+//! reported.
 
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::time::Timestamp;
 use pitlane_strategy::lifecycle;
 
-use crate::remote_strategies::{RemoteStrategies, count, host_text};
+use crate::remote_strategies::{RemoteStrategies, StopCause, count, host_text};
 use crate::shard_client::ShardClient;
 
 /// Result of a check of the processes.
@@ -20,6 +22,9 @@ pub(crate) enum ProcessChange {
     Stopped { name: Arc<str>, reason: String },
     /// The process is back and its strategy stays stopped.
     StaysStopped { name: Arc<str>, reason: String },
+    /// The process is back after a start of the server, and its strategy, which was stopped before,
+    /// stays stopped.
+    StaysStoppedSinceStart { name: Arc<str>, reason: String },
     /// The process is back and its strategy is started again.
     Restarted { name: Arc<str> },
 }
@@ -46,15 +51,15 @@ impl RemoteStrategies {
                 slot.heartbeat_due = was_present;
                 if slot.is_overdue(now, lease) {
                     overdue.push((at, was_present));
-                } else if slot.take_return() {
-                    returned.push(at);
+                } else if let Some(cause) = slot.take_return() {
+                    returned.push((at, cause));
                 }
             }
         }
         let stopped =
             overdue.into_iter().filter_map(|(at, was_present)| self.stop(at, was_present, shard_client));
         let mut changes: Vec<ProcessChange> = stopped.collect();
-        changes.extend(returned.into_iter().map(|at| self.handle_return(at, shard_client)));
+        changes.extend(returned.into_iter().map(|(at, cause)| self.handle_return(at, cause, shard_client)));
         self.notify_output();
         changes
     }
@@ -86,13 +91,19 @@ impl RemoteStrategies {
         Some(ProcessChange::Stopped { name, reason })
     }
 
-    /// Handles the return of a process that was silent for so long that its strategy was stopped.
-    fn handle_return(&self, at: usize, shard_client: &ShardClient) -> ProcessChange {
+    /// Handles the return of a process whose strategy is stopped: because the process was silent,
+    /// or for a reason that this start of the server does not know. `on_return` does not start the
+    /// latter, since an operator may have stopped it.
+    fn handle_return(&self, at: usize, cause: StopCause, shard_client: &ShardClient) -> ProcessChange {
         let (name, source, host) = {
             let inner = self.inner.borrow();
             let slot = &inner.slots[at];
             (slot.name.clone(), slot.source, slot.host.clone())
         };
+        if cause == StopCause::BeforeStart {
+            let reason = "it was stopped before this server started; its process is back, and the strategy stays stopped until it is started".to_string();
+            return ProcessChange::StaysStoppedSinceStart { name, reason };
+        }
         if self.settings.on_return == OnReturn::Start && start(source, shard_client) {
             return ProcessChange::Restarted { name };
         }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
@@ -14,12 +15,13 @@ use super::PARQUET;
 /// Longest metadata at a file's end in bytes: that of some hundred thousand row groups.
 const FOOTER_BYTES_MAX: u32 = 64 << 20;
 /// Maximum number of bytes read at once: a page as it is stored in the file, which usually has a
-/// megabyte.
-const READ_BYTES_MAX: usize = 256 << 20;
+/// megabyte. Decompressed it has at most as many.
+pub(super) const READ_BYTES_MAX: usize = 256 << 20;
 
 /// A file, read in pieces of bounded length.
+#[derive(Clone)]
 pub(super) struct GuardedFile {
-    file: File,
+    file: Arc<File>,
     length: u64,
 }
 
@@ -39,7 +41,7 @@ impl GuardedFile {
         if footer > FOOTER_BYTES_MAX || footer as u64 + 12 > length {
             return Err(format!("the description at its end cannot have {footer} bytes"));
         }
-        Ok(GuardedFile { file, length })
+        Ok(GuardedFile { file: Arc::new(file), length })
     }
 
     fn at(&self, start: u64) -> Result<File> {

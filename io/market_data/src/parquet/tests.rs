@@ -10,12 +10,15 @@ use parquet::data_type::{
     ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType, Int32Type,
     Int64Type,
 };
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::metadata::{ParquetMetaDataWriter, RowGroupMetaData};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use pitlane_config::refdata;
 use pitlane_engine::time::Timestamp;
 
+use super::budget::ReadBudget;
 use super::writer::RowWriter;
 use crate::bars::BarPath;
 use crate::file::DataFile;
@@ -297,15 +300,108 @@ fn a_small_file_of_very_many_rows_is_refused_before_they_are_read() {
 
 #[test]
 fn rows_are_counted_whatever_the_metadata_says() {
-    let mut budget = super::RowBudget::of(10);
+    let mut budget = ReadBudget::of(10);
     let most = (1 << 20) + 640;
-    assert!(budget.take(most - 1).is_ok() && budget.take(1).is_ok());
+    assert!(budget.take_rows(most - 1).is_ok() && budget.take_rows(1).is_ok());
     assert!(
         budget
-            .take(1)
+            .take_rows(1)
             .is_err_and(|error| error.contains("more than 1049216 rows, too many for its 10 bytes"))
     );
-    assert!(super::RowBudget::of(u64::MAX).take(u64::MAX).is_ok());
+    let mut budget = ReadBudget::of(u64::MAX);
+    assert!(budget.take_rows(u64::MAX).is_ok() && budget.take_bytes(u64::MAX).is_ok());
+}
+
+/// Writes a file again with other metadata about the same pages.
+fn with_groups(
+    folder: &TestFolder,
+    path: &Path,
+    change: impl Fn(&[RowGroupMetaData]) -> Vec<RowGroupMetaData>,
+) -> PathBuf {
+    let mut bytes = fs::read(path).unwrap();
+    let metadata = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap().metadata().clone();
+    let groups = change(metadata.row_groups());
+    let metadata = metadata.into_builder().set_row_groups(groups).build();
+    ParquetMetaDataWriter::new(&mut bytes, &metadata).finish().unwrap();
+    folder.file("changed.parquet", &bytes)
+}
+
+/// Returns a row group with these bytes as the decompressed length of each column.
+fn stating(group: &RowGroupMetaData, bytes: i64) -> RowGroupMetaData {
+    let columns = group.columns().iter().cloned();
+    let columns =
+        columns.map(|column| column.into_builder().set_total_uncompressed_size(bytes).build().unwrap());
+    group.clone().into_builder().set_column_metadata(columns.collect()).build().unwrap()
+}
+
+/// Writes rows of one time, so that a row group may follow itself.
+fn same_time(nth: usize, column: &mut SerializedColumnWriter<'_>) {
+    match nth % 100 {
+        0 => {
+            let times = [START as i64 / 1_000; 10];
+            column.typed::<Int64Type>().write_batch(&times, None, None).unwrap();
+        }
+        nth => quotes(nth, column),
+    }
+}
+
+/// The pages of one row group, such as a large dictionary, were decompressed for each of very many
+/// row groups that were the same bytes.
+#[test]
+fn row_groups_stored_in_the_same_place_are_refused_before_they_are_read() {
+    let folder = TestFolder::new("same-place");
+    let path = made(&folder, QUOTES, Compression::SNAPPY, 2, &same_time);
+    let same = with_groups(&folder, &path, <[_]>::to_vec);
+    assert_eq!(read(&same).unwrap().len(), 20, "the metadata is the same");
+    let many = with_groups(&folder, &path, |groups| vec![groups[1].clone(); 1_000]);
+    let error = read(&many).unwrap_err().to_string();
+    assert!(error.ends_with("two of its columns or row groups are stored in the same place"), "{error}");
+}
+
+#[test]
+fn a_file_that_states_too_many_decompressed_bytes_is_refused_before_they_are_read() {
+    let folder = TestFolder::new("states");
+    let path = made(&folder, QUOTES, Compression::SNAPPY, 1, &quotes);
+    let path = with_groups(&folder, &path, |groups| vec![stating(&groups[0], 1 << 30)]);
+    let length = fs::metadata(&path).unwrap().len();
+    let error = read(&path).unwrap_err().to_string();
+    let most = (64 << 20) + 256 * length;
+    let expected = format!("its pages expand to more than {most} bytes, too many for its {length} bytes");
+    assert!(error.contains(&expected), "{error}");
+}
+
+const LONG_TEXTS: &str = "REQUIRED INT64 time; REQUIRED INT32 security; REQUIRED BYTE_ARRAY bid (STRING);
+    REQUIRED INT64 bidSize; REQUIRED INT64 ask; REQUIRED INT64 askSize; REQUIRED INT64 last; REQUIRED INT64 lastSize;";
+
+/// Writes five rows, each with a text of 16 MiB in a page of its own.
+fn long_texts(nth: usize, column: &mut SerializedColumnWriter<'_>) {
+    let written = match nth {
+        0 => column.typed::<Int64Type>().write_batch(&[START as i64; 5], None, None),
+        1 => column.typed::<Int32Type>().write_batch(&[1; 5], None, None),
+        2 => {
+            let text = ByteArray::from(vec![b'0'; 16 << 20]);
+            let writer = column.typed::<ByteArrayType>();
+            (0..5).map(|_| writer.write_batch(std::slice::from_ref(&text), None, None)).sum()
+        }
+        _ => column.typed::<Int64Type>().write_batch(&[7; 5], None, None),
+    };
+    assert_eq!(written.unwrap(), 5);
+}
+
+/// The decoder decompresses whatever the pages have, also if the metadata states less.
+#[test]
+fn a_small_file_of_pages_that_expand_is_refused_before_they_are_decompressed() {
+    let folder = TestFolder::new("expand");
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap()))
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_dictionary_enabled(false);
+    let path = made_with(&folder, LONG_TEXTS, properties, 1, &long_texts);
+    let path = with_groups(&folder, &path, |groups| vec![stating(&groups[0], 1)]);
+    let length = fs::metadata(&path).unwrap().len();
+    assert!(length < 50_000, "{length} bytes");
+    let error = read(&path).unwrap_err().to_string();
+    assert!(error.contains("its pages expand to more than"), "{error}");
 }
 
 #[test]
