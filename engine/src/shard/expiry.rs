@@ -40,9 +40,9 @@ impl Shard {
         Ok(())
     }
 
-    /// Reports that an expired security has positions left, of strategies or of accounts: a strategy
-    /// may hold nothing through accounts with opposite positions. The port that distributes limits
-    /// also settles these, so it receives the alert.
+    /// Reports that an expired security has positions left, of strategies or of accounts: a
+    /// strategy may hold nothing through accounts with opposite positions. The port that
+    /// distributes limits also settles these, so it receives the alert.
     pub(super) fn emit_unsettled(&self, local: u32, out: &mut Outbox) {
         let is_open = self.ledger.positions(local).iter().any(|held| !held.state.qty.is_zero())
             || self.ledger.exposures(local).iter().any(|held| !held.net.is_zero());

@@ -142,8 +142,7 @@ impl Shard {
         }
         let order = self.orders.get_mut(slot);
         if reason == Reason::VenueUnavailable && order.waits_for_trigger() && !order.base.is_finished() {
-            // The adapter repeats after a restart that the stop never left, and the stop waits again
-            // already.
+            // The adapter repeats after a restart that the stop never left. It waits again already.
             return;
         }
         let left = order.leaves();

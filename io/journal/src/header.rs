@@ -25,8 +25,8 @@ pub const FORMAT: u32 = 1;
 /// give another state; a journal written by an earlier version is then accepted only if its digests
 /// still match. It was 0 until the rules for the end of the trading day, busts and stops changed,
 /// 1 until those for modifications that fills overtake, reduce-only orders after a bust, the collar
-/// of a stop limit and feeds without levels, and 2 until those for reduce-only orders after a manual
-/// trade and for reports about orders that were never sent.
+/// of a stop limit and feeds without levels, and 2 until those for reduce-only orders after a
+/// manual trade, reports about orders that were never sent, and stops that wait again.
 pub const RULES: u32 = 3;
 
 /// The owner of a segment, the same in all headers of one shard's journal.
