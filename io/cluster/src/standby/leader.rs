@@ -11,6 +11,7 @@
 //! numbers: after a lost connection the end of the stream shows which of them were stored, and the
 //! rest is sent again, under the same numbers.
 
+mod end;
 mod reserve;
 mod resolve;
 
@@ -42,8 +43,6 @@ const TICKS_PER_SWEEP: u64 = 20;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// Heartbeats that a leader sends per lease.
 const BEATS_PER_LEASE: u32 = 3;
-/// Longest time that an orderly shutdown waits for the broker.
-const END_MAX: Duration = Duration::from_secs(2);
 
 const NO_ANSWER: &str = "the broker has not answered for a lease";
 
@@ -441,57 +440,5 @@ impl Shipper {
             }
         }
         true
-    }
-
-    /// Releases the lead; returns whether the release is stored.
-    async fn release(&self) -> bool {
-        let message =
-            ReplicationMessage { epoch: self.epoch, kind: ReplicationKind::Release { node: self.node } };
-        let (bytes, seq) = (message.encode(), self.seq + 1);
-        let id = self.stream.id(&message, &bytes, self.node, seq);
-        let expected = ExpectedPosition { seq, id, after: Some(self.last_id.clone()) };
-        match self.stream.send(&message, bytes, expected).await {
-            Ok(pending_ack) => pending_ack.await.is_ok(),
-            Err(_) => false,
-        }
-    }
-
-    /// Sends the rest, and releases the lead.
-    async fn end(mut self) -> LeadEnd {
-        let until = Instant::now() + END_MAX;
-        if let Some(changes) = &mut self.changes {
-            changes.scan.begin_whole_round();
-        }
-        let all = async {
-            loop {
-                self.changes.iter_mut().for_each(|changes| changes.tick = Instant::now());
-                let worked = self.cycle().await.unwrap_or(false);
-                while let Some(sent) = self.window.sent.front_mut() {
-                    let stored = match sent.pending_ack.as_mut() {
-                        Some(pending_ack) => {
-                            let answer = pending_ack.await;
-                            self.is_stored(&answer)
-                        }
-                        None => false,
-                    };
-                    if !self.settle(stored) && self.resolve().await.is_err() {
-                        return;
-                    }
-                }
-                if !worked && self.changes.as_ref().is_none_or(FolderChanges::is_whole_round_done) {
-                    break;
-                }
-                yield_now().await;
-            }
-            // A foreign message may have been stored in between.
-            if !self.release().await && self.resolve().await.is_ok() {
-                self.release().await;
-            }
-        };
-        tokio::select! {
-            () = all => {}
-            () = sleep_until(until) => tracing::warn!("the rest could not be sent to the standby: the broker does not answer"),
-        }
-        LeadEnd::Ended
     }
 }
