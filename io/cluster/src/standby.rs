@@ -51,7 +51,9 @@
 //! **When the broker's storage is full,** its error is logged, orders are refused and cancels are
 //! accepted: two megabytes of the stream are reserved for them. When there is space again, orders
 //! are accepted again. If not even a cancel can be stored for a lease, the leader stops, and leads
-//! again when it can store a lead message.
+//! again when it can store a lead message. A snapshot is sent only when the reserve is complete, so
+//! that it does not take this space; a new leader sends it before it serves only if a copy is not
+//! usable without it.
 //!
 //! Possible losses, in addition to those described in `journal`:
 //!

@@ -115,6 +115,8 @@ pub(super) struct Shipper {
     reserved: u8,
     /// Whether the reserve of the previous leader was released.
     has_cleared: bool,
+    /// Whether a reserve message is sent next; nothing else is sent before it.
+    is_reserve_due: bool,
     /// Whether the broker had no space, and the reserve is not complete again.
     is_full: bool,
     /// Error with which the broker refused the last message.
@@ -155,6 +157,7 @@ impl Shipper {
             acked_synced: seq,
             reserved: 0,
             has_cleared: false,
+            is_reserve_due: false,
             is_full: false,
             refused: None,
         }
@@ -185,6 +188,7 @@ impl Shipper {
             }
             let worked =
                 self.cycle().await.map_err(|error| format!("the journal cannot be sent: {error}"))?;
+            let was_held = !self.has_room();
             let settled = self.settle_ready();
             let is_new = std::mem::replace(&mut connection_count, self.broker_health.connection_count())
                 != self.broker_health.connection_count();
@@ -196,7 +200,7 @@ impl Shipper {
             if Instant::now() >= self.lease_until {
                 return Ok(LeadEnd::Deposed(self.silence_reason()));
             }
-            if worked && self.has_room() {
+            if (worked || was_held) && (self.has_room() || self.can_send_reserve()) {
                 // Lets the connection's task run.
                 yield_now().await;
                 continue;
@@ -232,10 +236,15 @@ impl Shipper {
     }
 
     fn has_room(&self) -> bool {
-        self.window.has_room()
+        self.window.has_room() && !self.is_reserve_due
     }
 
     fn due(&self) -> Instant {
+        // Without room nothing is sent before the answer to the oldest message arrives.
+        let is_awaited = self.window.sent.front().is_some_and(|sent| sent.pending_ack.is_some());
+        if is_awaited && !self.has_room() {
+            return self.lease_until;
+        }
         let tick = self.changes.as_ref().map_or(self.lease_until, |changes| changes.tick);
         self.lease_until.min(tick).min(self.beat_due())
     }
@@ -247,6 +256,7 @@ impl Shipper {
     /// Sends what the window has room for; returns whether anything was sent.
     async fn cycle(&mut self) -> io::Result<bool> {
         let before = self.seq;
+        self.keep_reserve().await;
         if let Some(mut changes) = self.changes.take() {
             let before = changes.ticks;
             let done = self.send_changes(&mut changes).await;
@@ -254,7 +264,8 @@ impl Shipper {
             self.changes = Some(changes);
             done?;
             if let Some(ticks) = ticks {
-                self.keep_reserve(ticks).await;
+                self.plan_reserve(ticks);
+                self.keep_reserve().await;
             }
         }
         if Instant::now() >= self.beat_due() && self.has_room() {
@@ -298,12 +309,15 @@ impl Shipper {
                 self.sweep(changes).await;
             }
         }
-        // A snapshot would take the space that is left for cancels.
         if self.has_room()
-            && !self.is_full
+            && self.may_send_snapshots(changes)
             && let Some(piece) = changes.scan.next_of_snapshot()?
         {
+            let is_last = piece.end() == piece.total;
             self.send(ReplicationKind::Whole(piece), None).await;
+            if is_last {
+                changes.find_needed_snapshots(&self.manifest)?;
+            }
         }
         self.report_if_shipped(changes, &written).await
     }
@@ -353,14 +367,15 @@ impl Shipper {
     }
 
     /// Sends `Complete` when the initial contents of the folder are sent, and calls the callback
-    /// when all of them are acknowledged.
+    /// when all of them are acknowledged. A snapshot that no copy needs is sent later: a broker
+    /// without space for it must not keep this server from accepting cancels.
     async fn report_if_shipped(&mut self, changes: &FolderChanges, written: &[u64]) -> io::Result<()> {
         if self.shipped.is_none() {
             return Ok(());
         }
         let is_sent = changes.cursors.iter().zip(written).all(|(cursor, written)| cursor.seq >= *written);
         // The first round through the stores finds out which exist, the second reads them.
-        if !is_sent || changes.scan.rounds < 2 || changes.scan.has_snapshots() || !changes.pages.is_empty() {
+        if !is_sent || changes.scan.rounds < 2 || changes.needs_snapshots || !changes.pages.is_empty() {
             return Ok(());
         }
         // `Complete` is sent in each epoch: a server whose folder is longer than the stream waits
@@ -442,3 +457,6 @@ impl Shipper {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,11 @@ impl Shipper {
                         return;
                     }
                 }
-                if !worked && self.changes.as_ref().is_none_or(FolderChanges::is_whole_round_done) {
+                let is_done = |changes: &FolderChanges| {
+                    let has_snapshots = changes.scan.has_snapshots() && self.may_send_snapshots(changes);
+                    changes.is_whole_round_done() && !has_snapshots
+                };
+                if !worked && self.changes.as_ref().is_none_or(is_done) {
                     break;
                 }
                 yield_now().await;

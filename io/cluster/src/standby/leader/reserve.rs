@@ -10,13 +10,14 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::{NO_ANSWER, RETRY_PAUSE, Shipper, TICKS_PER_SWEEP};
+use crate::standby::changes::FolderChanges;
 use crate::standby::message::ReplicationKind;
 use crate::standby::position::Acked;
 use crate::standby::window::SentMessage;
 
 /// Number of messages that reserve space for cancels: two megabytes, enough for some thousands of
 /// cancels.
-const RESERVE_MAX: u8 = 16;
+pub(super) const RESERVE_MAX: u8 = 16;
 /// Ticks between two attempts while the broker is full.
 const TICKS_PER_TRY: u64 = 40;
 
@@ -73,15 +74,28 @@ impl Shipper {
         }
     }
 
-    /// Maintains the reserved space for cancels, one message at a time. When the broker was full
-    /// and the whole reserve is stored again, orders are accepted again.
-    pub(super) async fn keep_reserve(&mut self, ticks: u64) {
-        if self.shipped.is_some()
-            || !self.window.sent.is_empty()
-            || self.is_full && !ticks.is_multiple_of(TICKS_PER_TRY) && self.reserved == 0
-        {
+    /// Decides at a tick whether the reserved space for cancels needs one more message. If so,
+    /// nothing else is sent until the broker has answered the messages that are under way and this
+    /// one: under load there is otherwise always a message under way, and the reserve would never
+    /// be stored.
+    pub(super) fn plan_reserve(&mut self, ticks: u64) {
+        let may_try = !self.is_full || self.reserved > 0 || ticks.is_multiple_of(TICKS_PER_TRY);
+        let is_missing = self.is_full || self.reserved < RESERVE_MAX;
+        self.is_reserve_due |= self.shipped.is_none() && may_try && is_missing;
+    }
+
+    /// Returns whether a reserve message is sent now.
+    pub(super) fn can_send_reserve(&self) -> bool {
+        self.is_reserve_due && self.window.sent.is_empty()
+    }
+
+    /// Maintains the reserved space, one message at a time. When the broker was full and the whole
+    /// reserve is stored again, orders are accepted again.
+    pub(super) async fn keep_reserve(&mut self) {
+        if !self.can_send_reserve() {
             return;
         }
+        self.is_reserve_due = false;
         if !std::mem::replace(&mut self.has_cleared, true) {
             // The reserve of the previous leader.
             self.stream.release_reserve().await;
@@ -91,6 +105,16 @@ impl Shipper {
         } else if self.is_full {
             self.set_full(false);
             tracing::warn!("the broker has space again: orders are accepted");
+        }
+    }
+
+    /// Returns whether snapshots may be sent now. When this server serves, they must not take the
+    /// space for cancels, so they wait until the reserve is complete. Before that, only those are
+    /// sent without which the stream is no usable copy.
+    pub(super) fn may_send_snapshots(&self, changes: &FolderChanges) -> bool {
+        match self.shipped {
+            Some(_) => changes.needs_snapshots,
+            None => !self.is_full && self.reserved >= RESERVE_MAX,
         }
     }
 
