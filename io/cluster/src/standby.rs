@@ -65,6 +65,11 @@
 //! | the broker comes back with older data, or none | nothing: the leader sends it again | the same |
 //! | the same, and the leader is gone | what the follower had not read: some milliseconds. The follower leads; the old leader requires an operator when it is back | the same as above |
 //!
+//! When a leader's machine loses its power, up to a second of what the broker acknowledged is not
+//! recorded in its folder. At level `replicated` all of its records then count as acknowledged: if
+//! the stream lacks one of them, the server requires an operator. Whenever a leader's folder is
+//! replaced, the log has the number of records that the stream lacks.
+//!
 //! This holds for two servers. In a larger group, a follower that lags may lead before one with a
 //! longer copy; the latter then requires an operator.
 //!
@@ -104,7 +109,7 @@ use std::sync::mpsc::{self as lanes, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use pitlane_config::Config;
+use pitlane_config::{Config, Durability};
 use pitlane_journal::Health;
 use pitlane_runtime::lifecycle::{Lifecycle, StopReason};
 use pitlane_runtime::thread_class::ThreadClass;
@@ -315,7 +320,7 @@ impl StandbyTask {
             return synced.map(|()| LeadEnd::Ended).map_err(|error| error.to_string());
         };
         let node = won.member.node;
-        let takeover = Takeover { is_copy: won.is_copy, restores: won.restores, released: won.released };
+        let takeover = Takeover { is_copy: won.is_copy, released: won.released };
         let lead = Lead { epoch: won.epoch, seq: won.seq, member: won.member, takeover };
         let shipper = Shipper::new(
             leader::LeadStart {
@@ -390,6 +395,7 @@ impl StandbyTask {
             lease: self.lease,
             broker_health,
             state: self.state.clone(),
+            is_replicated: self.config.durability() == Durability::Replicated,
         };
         Ok((stream, follower.follow().await?))
     }

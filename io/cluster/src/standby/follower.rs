@@ -45,6 +45,8 @@ pub(super) struct Follower {
     pub lease: Duration,
     pub broker_health: Arc<BrokerHealth>,
     pub state: Arc<StandbyState>,
+    /// Whether a leader waits for the broker before it acknowledges.
+    pub is_replicated: bool,
 }
 
 /// The result of winning the lead.
@@ -59,8 +61,6 @@ pub(super) struct WonLead {
     pub member: GroupMember,
     /// Whether the folder is a copy, which must be synced before it is opened.
     pub is_copy: bool,
-    /// Whether the folder contained more than the stream, which is restored from it.
-    pub restores: bool,
     /// Whether the previous leader shut down in good order.
     pub released: bool,
 }
@@ -115,11 +115,10 @@ impl Follower {
             match reading.run(&mut self).await.map_err(|error| copy_error(&error))? {
                 ReadingEnd::Won { epoch, seq, id, at } => {
                     let is_copy = self.member.role == FolderRole::Follows;
-                    let restores = reading.restores();
                     let StreamReading { mut manifest, released, .. } = reading;
                     manifest.drop_foreign(&self.data).map_err(|error| copy_error(&error))?;
                     let member = self.member;
-                    return Ok(WonLead { epoch, seq, id, at, manifest, member, is_copy, restores, released });
+                    return Ok(WonLead { epoch, seq, id, at, manifest, member, is_copy, released });
                 }
                 ReadingEnd::Restart(why) => {
                     tracing::warn!(
@@ -184,7 +183,7 @@ impl Follower {
             return false;
         }
         match Acked::read(&self.data) {
-            Some(acked) if acked.seq < u64::MAX => {
+            Some(acked) if acked.seq < u64::MAX && (acked.is_exact() || !self.is_replicated) => {
                 let leader = Leader { epoch: acked.epoch, node: self.member.node, seq: acked.lead };
                 self.stream.has_history(leader, acked.seq).await.unwrap_or(false)
             }

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use pitlane_journal::Health;
+use pitlane_journal::disk::Disk;
 use pitlane_runtime::wakeup::Wakeup;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::yield_now;
@@ -152,7 +153,7 @@ impl Shipper {
             shard_wakeups: Vec::new(),
             shipped: None,
             sent_complete: false,
-            acked: Acked { epoch, lead: seq, seq, ends: Vec::new() },
+            acked: Acked { epoch, lead: seq, seq, boot: Some(Disk::Real.boot()), ends: Vec::new() },
             acked_written: seq,
             acked_synced: seq,
             reserved: 0,
@@ -389,6 +390,8 @@ impl Shipper {
             let stream = self.stream.clone();
             tokio::spawn(async move { stream.forget_leaders().await });
             self.state.set_complete(true);
+            // Everything that was sent is acknowledged, also by earlier leaders.
+            self.manifest.growing().for_each(|(path, end)| self.acked.note(path, end));
             self.acked.write(&self.data)?;
             self.acked_written = self.acked.seq;
             shipped();

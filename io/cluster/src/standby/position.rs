@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Both are written without a sync, so they outlive the process. `position` counts only while the
-//! machine is not rebooted, or after an orderly shutdown; `acked` is synced once a second, and is a
-//! lower bound of what was acknowledged.
+//! machine is not rebooted, or after an orderly shutdown. `acked` is synced once a second: after a
+//! reboot it is only a lower bound of what was acknowledged.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -112,6 +112,8 @@ pub(super) struct Acked {
     /// Last acknowledged message; [`u64::MAX`] while the stream is restored from the folder, when
     /// numbers have no meaning.
     pub seq: u64,
+    /// Boot id of the machine that wrote it; `None` if an earlier version wrote it.
+    pub boot: Option<u128>,
     /// Last segment of each shard, and the offset up to which it was acknowledged.
     pub ends: Vec<(String, u64)>,
 }
@@ -129,13 +131,21 @@ impl Acked {
             return None;
         }
         let mut lines = text.lines();
-        let mut fields = lines.next()?.split(' ').map(|word| word.parse().ok());
+        let mut head = lines.next()?.split(' ');
+        let mut fields = head.by_ref().take(3).map(|word| word.parse().ok());
         let (epoch, lead, seq) = (fields.next()??, fields.next()??, fields.next()??);
+        let boot = head.next().map(|word| u128::from_str_radix(word, 16)).transpose().ok()?;
         let end = |line: &str| {
             let (path, end) = line.split_once(' ')?;
             Some((path.to_string(), end.parse().ok()?))
         };
-        Some(Acked { epoch, lead, seq, ends: lines.map(end).collect::<Option<_>>()? })
+        Some(Acked { epoch, lead, seq, boot, ends: lines.map(end).collect::<Option<_>>()? })
+    }
+
+    /// Returns whether the file is as it was written last: a loss of power takes up to a second of
+    /// acknowledgements from it.
+    pub(super) fn is_exact(&self) -> bool {
+        self.boot.is_none_or(|boot| boot == Disk::Real.boot())
     }
 
     /// Writes the file. It outlives the process, but not a loss of power.
@@ -148,6 +158,9 @@ impl Acked {
 
     pub(super) fn encode(&self) -> String {
         let mut text = format!("{} {} {}", self.epoch, self.lead, self.seq);
+        if let Some(boot) = self.boot {
+            text += &format!(" {boot:032x}");
+        }
         for (path, end) in &self.ends {
             text += &format!("\n{path} {end}");
         }
@@ -205,7 +218,8 @@ mod tests {
     #[test]
     fn the_acknowledged_position_is_the_last_one_of_each_shard() {
         let folder = test_folder("acked");
-        let mut acked = Acked { epoch: 2, lead: 9, seq: 12, ends: Vec::new() };
+        let boot = Some(Disk::Real.boot());
+        let mut acked = Acked { epoch: 2, lead: 9, seq: 12, boot, ends: Vec::new() };
         acked.note("journal/shard-00/000000000001.seg", 200);
         acked.note("journal/shard-01/000000000001.seg", 300);
         acked.note("journal/shard-00/000000000002.seg", 400);
@@ -214,6 +228,9 @@ mod tests {
         assert_eq!(Acked::read(&folder), None);
         fs::write(Acked::path(&folder), acked.encode()).unwrap();
         assert_eq!(Acked::read(&folder), Some(acked.clone()));
+        let earlier = Acked { boot: None, ..acked.clone() };
+        fs::write(Acked::path(&folder), earlier.encode()).unwrap();
+        assert_eq!(Acked::read(&folder), Some(earlier), "an earlier version wrote no boot id");
         fs::write(Acked::path(&folder), acked.encode().replace("400", "500")).unwrap();
         assert_eq!(Acked::read(&folder), None);
         fs::remove_dir_all(folder).unwrap();

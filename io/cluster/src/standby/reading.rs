@@ -153,11 +153,6 @@ impl StreamReading {
         reading.writing(&member.position_path())
     }
 
-    /// Returns whether the lead was taken with a folder that may contain more than the stream.
-    pub(super) fn restores(&self) -> bool {
-        !matches!(self.target, ReadTarget::Folder(_))
-    }
-
     pub(super) async fn run(&mut self, follower: &mut Follower) -> io::Result<ReadingEnd> {
         let mut new_messages = None;
         let mut lag_timer = interval(LAG_INTERVAL);

@@ -59,7 +59,11 @@ impl StreamReading {
             folder_has_stream: overlap::is_held(&stage, data, &overlap::extents(&stage)?)?,
             stream_has_folder: self.manifest.complete
                 && (is_acknowledged_there
-                    || overlap::is_held(data, &stage, &member.acknowledged_extents()?)?),
+                    || overlap::is_held(
+                        data,
+                        &stage,
+                        &member.acknowledged_extents(follower.is_replicated)?,
+                    )?),
         };
         let verdict = decide(folder, last, overlap, member.choice());
         let may_lead =
@@ -86,6 +90,14 @@ impl StreamReading {
         // The unacknowledged end of a leader's folder is kept for inspection; so is a folder that
         // the operator gives up.
         let keep = folder == FolderState::Led || follower.member.choice().is_some();
+        if keep {
+            let records = overlap::count_lacking(&follower.data, &follower.member.stage())?;
+            let kept = follower.member.before();
+            tracing::warn!(
+                records, kept = %kept.display(),
+                "this server follows: its folder is moved aside, with the records that the stream lacks"
+            );
+        }
         follower.member.replace_folder(keep)?;
         self.target = ReadTarget::Folder(Replica::new(&follower.data));
         self.file = Some(PositionFile::open(&follower.member.position_path())?);
