@@ -28,8 +28,12 @@
 //! - **A copy is kept until the stream contains it.** A broker may come back with older data, or
 //!   with none. Then the copy of a follower, or the folder of the last leader, is longer than the
 //!   stream: that server leads and restores the stream. The server that led before goes first; a
-//!   follower waits two leases for it. If each has records that the other lacks, the server ends
+//!   follower waits four leases for it. If each has records that the other lacks, the server ends
 //!   with instructions, and an operator decides with `pitlane standby`. [`verdict`] has the table.
+//! - **A server that led waits, too.** When it starts, the stream may name it as the last leader
+//!   only because the broker has lost that another server led since. So it leads at once only while
+//!   its last own lease runs; otherwise it waits two leases for the other. A follower that has not
+//!   seen a leader alive since the broker is connected waits three.
 //!   A follower that restarts continues from the position of its copy, if the stream still has the
 //!   same history up to there.
 //!

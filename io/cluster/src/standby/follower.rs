@@ -21,8 +21,8 @@ use tokio::time::{Instant, sleep};
 
 use super::manifest::Manifest;
 use super::node::{FolderRole, GroupMember};
-use super::position::{Acked, CopyPosition};
-use super::reading::{ReadTarget, ReadingEnd, StreamReading};
+use super::position::{Acked, CopyPosition, time_since_boot};
+use super::reading::{FORMER_LEASES, RESTORE_LEASES, ReadTarget, ReadingEnd, StreamReading};
 use super::replica::Replica;
 use super::state::{StandbyPhase, StandbyState};
 use super::stream::{GroupStream, LastLeadMessage, Leader};
@@ -68,7 +68,7 @@ pub(super) struct WonLead {
 /// How to read the stream.
 enum ReadPlan {
     /// Only to compare: this folder is authoritative.
-    Own { at_once: bool },
+    Own { leases: u32 },
     /// Into the folder: from this position, or from its beginning.
     Folder { from: Option<CopyPosition> },
     /// Beside the folder, which is kept until the stream is known to contain all of it.
@@ -151,8 +151,8 @@ impl Follower {
         let Some(last) = last else {
             let none = Overlap { folder_has_stream: true, stream_has_folder: false };
             return match decide(folder, LastLeader::Absent, none, self.member.choice()) {
-                LeadVerdict::LeadNow => Ok(ReadPlan::Own { at_once: true }),
-                LeadVerdict::LeadWhenSilent => Ok(ReadPlan::Own { at_once: false }),
+                LeadVerdict::LeadNow => Ok(ReadPlan::Own { leases: self.former_leases() }),
+                LeadVerdict::LeadWhenSilent => Ok(ReadPlan::Own { leases: RESTORE_LEASES }),
                 LeadVerdict::Wait | LeadVerdict::Follow => Ok(ReadPlan::Wait),
                 LeadVerdict::Refuse(why) => Err(PlanError::Refused(self.explain(why))),
             };
@@ -161,7 +161,7 @@ impl Follower {
             FolderState::Empty => Ok(ReadPlan::Folder { from: None }),
             FolderState::Foreign => Err(PlanError::Refused(self.explain(LeadRefusal::Foreign))),
             FolderState::Led if last.node == self.member.node && !lacking => {
-                Ok(ReadPlan::Own { at_once: true })
+                Ok(ReadPlan::Own { leases: self.former_leases() })
             }
             FolderState::Led => Ok(ReadPlan::Stage),
             FolderState::Copy { complete, sound } => {
@@ -174,6 +174,14 @@ impl Follower {
                 Ok(if complete { ReadPlan::Stage } else { ReadPlan::Folder { from: None } })
             }
         }
+    }
+
+    /// Returns for how many leases this server waits if the stream knows no later leader: none if
+    /// no other server can have led since, because this one never led or its last lease still runs.
+    fn former_leases(&self) -> u32 {
+        let has_led = matches!(self.member.role, FolderRole::Leads { .. });
+        let runs = |acked: Acked| acked.is_lease_running(time_since_boot(), self.lease);
+        if !has_led || Acked::read(&self.data).is_some_and(runs) { 0 } else { FORMER_LEASES }
     }
 
     /// Returns whether the numbers of the stream show that it contains everything that this
@@ -193,7 +201,7 @@ impl Follower {
 
     async fn begin(&mut self, plan: ReadPlan, last: Option<LastLeadMessage>) -> io::Result<StreamReading> {
         match plan {
-            ReadPlan::Own { at_once } => Ok(StreamReading::new(ReadTarget::Own { at_once })),
+            ReadPlan::Own { leases } => Ok(StreamReading::new(ReadTarget::Own { leases })),
             ReadPlan::Folder { from: Some(position) } => {
                 // There is nothing left to decide.
                 self.member.forget_choice()?;

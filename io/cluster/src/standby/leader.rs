@@ -25,7 +25,7 @@ use pitlane_journal::Health;
 use pitlane_journal::disk::Disk;
 use pitlane_runtime::wakeup::Wakeup;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::yield_now;
+use tokio::task::{JoinHandle, yield_now};
 use tokio::time::{Instant, sleep_until};
 
 use super::changes::FolderChanges;
@@ -107,6 +107,10 @@ pub(super) struct Shipper {
     /// Whether a `Complete` message was sent in this epoch.
     sent_complete: bool,
     acked: Acked,
+    /// When the last acknowledged message was sent.
+    acked_sent: Instant,
+    /// Task that syncs the `acked` file.
+    acked_sync: Option<JoinHandle<io::Result<()>>>,
     /// Sequence number last written to the `acked` file; written from the moment when the whole
     /// folder is with the broker.
     acked_written: u64,
@@ -153,7 +157,16 @@ impl Shipper {
             shard_wakeups: Vec::new(),
             shipped: None,
             sent_complete: false,
-            acked: Acked { epoch, lead: seq, seq, boot: Some(Disk::Real.boot()), ends: Vec::new() },
+            acked: Acked {
+                epoch,
+                lead: seq,
+                seq,
+                boot: Some(Disk::Real.boot()),
+                sent_at: None,
+                ends: Vec::new(),
+            },
+            acked_sent: at,
+            acked_sync: None,
             acked_written: seq,
             acked_synced: seq,
             reserved: 0,
@@ -392,8 +405,7 @@ impl Shipper {
             self.state.set_complete(true);
             // Everything that was sent is acknowledged, also by earlier leaders.
             self.manifest.growing().for_each(|(path, end)| self.acked.note(path, end));
-            self.acked.write(&self.data)?;
-            self.acked_written = self.acked.seq;
+            self.write_acked()?;
             shipped();
         }
         Ok(())
@@ -444,6 +456,7 @@ impl Shipper {
         self.lease_until = self.lease_until.max(sent.at + self.lease);
         self.state.count(sent.bytes.len());
         self.acked.seq = sent.seq;
+        self.acked_sent = sent.at;
         self.acked_id.clone_from(&sent.id);
         self.reserved += u8::from(sent.is_reserve());
         if let ReplicationKind::Append(piece) = &sent.message.kind {

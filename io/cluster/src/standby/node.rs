@@ -189,7 +189,7 @@ impl GroupMember {
             // The previous leader may have acknowledged all of these records. Until this server
             // has sent its whole folder, no numbers of the stream show that it contains them.
             let (boot, ends) = (Some(Disk::Real.boot()), overlap::ends(&self.data)?);
-            let acked = Acked { epoch, lead: seq, seq: u64::MAX, boot, ends };
+            let acked = Acked { epoch, lead: seq, seq: u64::MAX, boot, sent_at: None, ends };
             Disk::Real.put(&Acked::path(&self.data), acked.encode().as_bytes())?;
         }
         self.set_role(FolderRole::Leads { epoch })?;
@@ -450,7 +450,7 @@ mod tests {
             [(boot, true, &first), (boot ^ 1, true, &all), (boot ^ 1, false, &first)]
         {
             let ends = vec![(segment(1), end)];
-            Acked { epoch: 3, lead: 1, seq: 9, boot: Some(boot), ends }.write(&data).unwrap();
+            Acked { epoch: 3, lead: 1, seq: 9, boot: Some(boot), sent_at: None, ends }.write(&data).unwrap();
             assert_eq!(&member.acknowledged_extents(is_replicated).unwrap(), expected);
         }
         fs::remove_dir_all(&data).unwrap();

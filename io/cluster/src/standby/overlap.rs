@@ -231,7 +231,7 @@ mod tests {
         let data = folder("led", &[(1, &[b"x", b"y"]), (2, &[b"x", b"y", b"z"]), (3, &[b"x"])]);
         let record = bytes_of(1) as u64;
         let end = HEADER_BYTES as u64 + 2 * record;
-        let acked = Acked { epoch: 1, lead: 1, seq: 9, boot: None, ends: vec![(path(2), end)] };
+        let acked = Acked { epoch: 1, lead: 1, seq: 9, ends: vec![(path(2), end)], ..Acked::default() };
         let known = acknowledged(&data, &acked).unwrap();
         assert_eq!(known, Extents::from([(path(1), end), (path(2), end)]));
         assert!(acknowledged(&data, &Acked::default()).unwrap().is_empty());

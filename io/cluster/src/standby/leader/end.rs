@@ -58,6 +58,10 @@ impl Shipper {
                 }
                 yield_now().await;
             }
+            // After the release another server may lead at once.
+            if let Err(error) = self.end_lease().await {
+                return tracing::warn!(%error, "the lead cannot be released");
+            }
             // A foreign message may have been stored in between.
             if !self.release().await && self.resolve().await.is_ok() {
                 self.release().await;

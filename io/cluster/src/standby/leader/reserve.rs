@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::{NO_ANSWER, RETRY_PAUSE, Shipper, TICKS_PER_SWEEP};
 use crate::standby::changes::FolderChanges;
 use crate::standby::message::ReplicationKind;
-use crate::standby::position::Acked;
+use crate::standby::position::{Acked, time_since_boot};
 use crate::standby::window::SentMessage;
 
 /// Number of messages that reserve space for cancels: two megabytes, enough for some thousands of
@@ -31,16 +31,39 @@ impl Shipper {
         }
         if ticks.is_multiple_of(TICKS_PER_SWEEP) && self.acked_synced != self.acked.seq {
             (self.acked_written, self.acked_synced) = (self.acked.seq, self.acked.seq);
+            self.note_acked_time();
             let (path, text) = (Acked::path(&self.data), self.acked.encode());
             // A sync takes milliseconds, during which no records would be sent.
-            spawn_blocking(move || Disk::Real.put(&path, text.as_bytes()));
+            self.acked_sync = Some(spawn_blocking(move || Disk::Real.put(&path, text.as_bytes())));
             return Ok(());
         }
         if self.acked_written == self.acked.seq {
             return Ok(());
         }
+        self.write_acked()
+    }
+
+    /// Writes the acknowledged position, without a sync.
+    pub(super) fn write_acked(&mut self) -> io::Result<()> {
         self.acked_written = self.acked.seq;
+        self.note_acked_time();
         self.acked.write(&self.data)
+    }
+
+    fn note_acked_time(&mut self) {
+        let age = self.acked_sent.elapsed();
+        self.acked.sent_at = time_since_boot().and_then(|now| now.checked_sub(age));
+    }
+
+    /// Records that another server need not wait for this server's lease.
+    pub(super) async fn end_lease(&mut self) -> io::Result<()> {
+        if let Some(sync) = self.acked_sync.take() {
+            // It would replace what is written here.
+            let _ = sync.await;
+        }
+        let Some(mut acked) = Acked::read(&self.data) else { return Ok(()) };
+        acked.sent_at = None;
+        acked.write(&self.data)
     }
 
     /// Returns whether the broker has stored the oldest message of the window. Logs the broker's

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_nats::jetstream::context::PublishErrorKind;
 use tokio::time::Instant;
 
-use super::{FORGOTTEN, LAG_INTERVAL, ReadTarget, ReadingEnd, StreamReading};
+use super::{FORGOTTEN, LAG_INTERVAL, PASSED, ReadTarget, ReadingEnd, StreamReading};
 use crate::standby::follower::{Follower, RETRY_PAUSE};
 use crate::standby::message::{ReplicationKind, ReplicationMessage};
 use crate::standby::origin::StreamMessage;
@@ -15,7 +15,7 @@ use crate::standby::overlap;
 use crate::standby::position::PositionFile;
 use crate::standby::replica::{self, Replica};
 use crate::standby::state::StandbyPhase;
-use crate::standby::stream::{ExpectedPosition, Leader, StreamEnd};
+use crate::standby::stream::{ExpectedPosition, StreamEnd};
 use crate::standby::verdict::{FolderState, LastLeader, LeadVerdict, Overlap, decide, next_epoch};
 
 /// Pause between two requests for the lead while the broker has no space.
@@ -129,10 +129,9 @@ impl StreamReading {
                     return Ok(ended);
                 }
             }
-            ReadTarget::Own { at_once } => {
-                let is_other = |leader: Leader| leader.node != follower.member.node || !at_once;
-                if self.leader.is_some_and(is_other) {
-                    return Ok(Some(ReadingEnd::Restart("another server has taken the lead first")));
+            ReadTarget::Own { .. } => {
+                if self.is_passed(follower) {
+                    return Ok(Some(ReadingEnd::Restart(PASSED)));
                 }
                 if !self.manifest.is_within(&follower.data)? {
                     return Ok(Some(ReadingEnd::Lacking));
