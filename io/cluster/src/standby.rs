@@ -28,8 +28,12 @@
 //! - **A copy is kept until the stream contains it.** A broker may come back with older data, or
 //!   with none. Then the copy of a follower, or the folder of the last leader, is longer than the
 //!   stream: that server leads and restores the stream. The server that led before goes first; a
-//!   follower waits two leases for it. If each has records that the other lacks, the server ends
+//!   follower waits four leases for it. If each has records that the other lacks, the server ends
 //!   with instructions, and an operator decides with `pitlane standby`. [`verdict`] has the table.
+//! - **A server that led waits, too.** When it starts, the stream may name it as the last leader
+//!   only because the broker has lost that another server led since. So it leads at once only while
+//!   its last own lease runs; otherwise it waits two leases for the other. A follower that has not
+//!   seen a leader alive since the broker is connected waits three.
 //!   A follower that restarts continues from the position of its copy, if the stream still has the
 //!   same history up to there.
 //!
@@ -51,7 +55,9 @@
 //! **When the broker's storage is full,** its error is logged, orders are refused and cancels are
 //! accepted: two megabytes of the stream are reserved for them. When there is space again, orders
 //! are accepted again. If not even a cancel can be stored for a lease, the leader stops, and leads
-//! again when it can store a lead message.
+//! again when it can store a lead message. A snapshot is sent only when the reserve is complete, so
+//! that it does not take this space; a new leader sends it before it serves only if a copy is not
+//! usable without it.
 //!
 //! Possible losses, in addition to those described in `journal`:
 //!
@@ -62,6 +68,11 @@
 //! | the broker for a while | nothing; no server serves until it is back, then the same server leads | the same |
 //! | the broker comes back with older data, or none | nothing: the leader sends it again | the same |
 //! | the same, and the leader is gone | what the follower had not read: some milliseconds. The follower leads; the old leader requires an operator when it is back | the same as above |
+//!
+//! When a leader's machine loses its power, up to a second of what the broker acknowledged is not
+//! recorded in its folder. At level `replicated` all of its records then count as acknowledged: if
+//! the stream lacks one of them, the server requires an operator. Whenever a leader's folder is
+//! replaced, the log has the number of records that the stream lacks.
 //!
 //! This holds for two servers. In a larger group, a follower that lags may lead before one with a
 //! longer copy; the latter then requires an operator.
@@ -102,7 +113,7 @@ use std::sync::mpsc::{self as lanes, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use pitlane_config::Config;
+use pitlane_config::{Config, Durability};
 use pitlane_journal::Health;
 use pitlane_runtime::lifecycle::{Lifecycle, StopReason};
 use pitlane_runtime::thread_class::ThreadClass;
@@ -313,7 +324,7 @@ impl StandbyTask {
             return synced.map(|()| LeadEnd::Ended).map_err(|error| error.to_string());
         };
         let node = won.member.node;
-        let takeover = Takeover { is_copy: won.is_copy, restores: won.restores, released: won.released };
+        let takeover = Takeover { is_copy: won.is_copy, released: won.released };
         let lead = Lead { epoch: won.epoch, seq: won.seq, member: won.member, takeover };
         let shipper = Shipper::new(
             leader::LeadStart {
@@ -388,6 +399,7 @@ impl StandbyTask {
             lease: self.lease,
             broker_health,
             state: self.state.clone(),
+            is_replicated: self.config.durability() == Durability::Replicated,
         };
         Ok((stream, follower.follow().await?))
     }

@@ -25,6 +25,9 @@ pub(super) struct FolderChanges {
     /// Changed pages. They are sent after the records that they may refer to.
     pub pages: VecDeque<FilePiece>,
     pub pages_after: Vec<u64>,
+    /// Whether a shard has a snapshot that is not in the stream, and without which its copy is not
+    /// usable.
+    pub needs_snapshots: bool,
     /// Whether the window had no room for a file that others depend on.
     pub is_held_up: bool,
     pub tick: Instant,
@@ -39,6 +42,7 @@ impl FolderChanges {
             scan: Scan::new(data),
             pages: VecDeque::new(),
             pages_after: Vec::new(),
+            needs_snapshots: false,
             is_held_up: false,
             tick: Instant::now(),
             ticks: 0,
@@ -50,6 +54,7 @@ impl FolderChanges {
         self.tick = Instant::now() + TICK;
         self.ticks += 1;
         self.scan.find_snapshots(self.healths.len(), sent)?;
+        self.find_needed_snapshots(sent)?;
         if self.pages.is_empty() {
             self.pages = self.scan.changed_pages(sent)?.into();
             // A store refers only to records that were written before.
@@ -58,9 +63,16 @@ impl FolderChanges {
         Ok(())
     }
 
-    /// Returns whether the whole round that was started at shutdown is done.
+    /// Determines again whether a copy needs one of the pending snapshots.
+    pub(super) fn find_needed_snapshots(&mut self, sent: &Manifest) -> io::Result<()> {
+        self.needs_snapshots =
+            self.scan.has_snapshots() && self.scan.needs_snapshots(self.healths.len(), sent)?;
+        Ok(())
+    }
+
+    /// Returns whether the whole round that was started at shutdown is done, apart from snapshots.
     pub(super) fn is_whole_round_done(&self) -> bool {
-        self.scan.is_whole_round_over() && self.pages.is_empty() && !self.scan.has_snapshots()
+        self.scan.is_whole_round_over() && self.pages.is_empty()
     }
 
     /// Returns the number of records written and not yet acknowledged.

@@ -21,8 +21,8 @@ use tokio::time::{Instant, sleep};
 
 use super::manifest::Manifest;
 use super::node::{FolderRole, GroupMember};
-use super::position::{Acked, CopyPosition};
-use super::reading::{ReadTarget, ReadingEnd, StreamReading};
+use super::position::{Acked, CopyPosition, time_since_boot};
+use super::reading::{FORMER_LEASES, RESTORE_LEASES, ReadTarget, ReadingEnd, StreamReading};
 use super::replica::Replica;
 use super::state::{StandbyPhase, StandbyState};
 use super::stream::{GroupStream, LastLeadMessage, Leader};
@@ -45,6 +45,8 @@ pub(super) struct Follower {
     pub lease: Duration,
     pub broker_health: Arc<BrokerHealth>,
     pub state: Arc<StandbyState>,
+    /// Whether a leader waits for the broker before it acknowledges.
+    pub is_replicated: bool,
 }
 
 /// The result of winning the lead.
@@ -59,8 +61,6 @@ pub(super) struct WonLead {
     pub member: GroupMember,
     /// Whether the folder is a copy, which must be synced before it is opened.
     pub is_copy: bool,
-    /// Whether the folder contained more than the stream, which is restored from it.
-    pub restores: bool,
     /// Whether the previous leader shut down in good order.
     pub released: bool,
 }
@@ -68,7 +68,7 @@ pub(super) struct WonLead {
 /// How to read the stream.
 enum ReadPlan {
     /// Only to compare: this folder is authoritative.
-    Own { at_once: bool },
+    Own { leases: u32 },
     /// Into the folder: from this position, or from its beginning.
     Folder { from: Option<CopyPosition> },
     /// Beside the folder, which is kept until the stream is known to contain all of it.
@@ -115,11 +115,10 @@ impl Follower {
             match reading.run(&mut self).await.map_err(|error| copy_error(&error))? {
                 ReadingEnd::Won { epoch, seq, id, at } => {
                     let is_copy = self.member.role == FolderRole::Follows;
-                    let restores = reading.restores();
                     let StreamReading { mut manifest, released, .. } = reading;
                     manifest.drop_foreign(&self.data).map_err(|error| copy_error(&error))?;
                     let member = self.member;
-                    return Ok(WonLead { epoch, seq, id, at, manifest, member, is_copy, restores, released });
+                    return Ok(WonLead { epoch, seq, id, at, manifest, member, is_copy, released });
                 }
                 ReadingEnd::Restart(why) => {
                     tracing::warn!(
@@ -152,8 +151,8 @@ impl Follower {
         let Some(last) = last else {
             let none = Overlap { folder_has_stream: true, stream_has_folder: false };
             return match decide(folder, LastLeader::Absent, none, self.member.choice()) {
-                LeadVerdict::LeadNow => Ok(ReadPlan::Own { at_once: true }),
-                LeadVerdict::LeadWhenSilent => Ok(ReadPlan::Own { at_once: false }),
+                LeadVerdict::LeadNow => Ok(ReadPlan::Own { leases: self.former_leases() }),
+                LeadVerdict::LeadWhenSilent => Ok(ReadPlan::Own { leases: RESTORE_LEASES }),
                 LeadVerdict::Wait | LeadVerdict::Follow => Ok(ReadPlan::Wait),
                 LeadVerdict::Refuse(why) => Err(PlanError::Refused(self.explain(why))),
             };
@@ -162,7 +161,7 @@ impl Follower {
             FolderState::Empty => Ok(ReadPlan::Folder { from: None }),
             FolderState::Foreign => Err(PlanError::Refused(self.explain(LeadRefusal::Foreign))),
             FolderState::Led if last.node == self.member.node && !lacking => {
-                Ok(ReadPlan::Own { at_once: true })
+                Ok(ReadPlan::Own { leases: self.former_leases() })
             }
             FolderState::Led => Ok(ReadPlan::Stage),
             FolderState::Copy { complete, sound } => {
@@ -177,6 +176,14 @@ impl Follower {
         }
     }
 
+    /// Returns for how many leases this server waits if the stream knows no later leader: none if
+    /// no other server can have led since, because this one never led or its last lease still runs.
+    fn former_leases(&self) -> u32 {
+        let has_led = matches!(self.member.role, FolderRole::Leads { .. });
+        let runs = |acked: Acked| acked.is_lease_running(time_since_boot(), self.lease);
+        if !has_led || Acked::read(&self.data).is_some_and(runs) { 0 } else { FORMER_LEASES }
+    }
+
     /// Returns whether the numbers of the stream show that it contains everything that this
     /// leader's folder has acknowledged. If not, records are compared.
     pub(super) async fn is_all_acknowledged_there(&self) -> bool {
@@ -184,7 +191,7 @@ impl Follower {
             return false;
         }
         match Acked::read(&self.data) {
-            Some(acked) if acked.seq < u64::MAX => {
+            Some(acked) if acked.seq < u64::MAX && (acked.is_exact() || !self.is_replicated) => {
                 let leader = Leader { epoch: acked.epoch, node: self.member.node, seq: acked.lead };
                 self.stream.has_history(leader, acked.seq).await.unwrap_or(false)
             }
@@ -194,7 +201,7 @@ impl Follower {
 
     async fn begin(&mut self, plan: ReadPlan, last: Option<LastLeadMessage>) -> io::Result<StreamReading> {
         match plan {
-            ReadPlan::Own { at_once } => Ok(StreamReading::new(ReadTarget::Own { at_once })),
+            ReadPlan::Own { leases } => Ok(StreamReading::new(ReadTarget::Own { leases })),
             ReadPlan::Folder { from: Some(position) } => {
                 // There is nothing left to decide.
                 self.member.forget_choice()?;

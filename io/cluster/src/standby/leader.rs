@@ -11,6 +11,7 @@
 //! numbers: after a lost connection the end of the stream shows which of them were stored, and the
 //! rest is sent again, under the same numbers.
 
+mod end;
 mod reserve;
 mod resolve;
 
@@ -21,9 +22,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use pitlane_journal::Health;
+use pitlane_journal::disk::Disk;
 use pitlane_runtime::wakeup::Wakeup;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::yield_now;
+use tokio::task::{JoinHandle, yield_now};
 use tokio::time::{Instant, sleep_until};
 
 use super::changes::FolderChanges;
@@ -42,8 +44,6 @@ const TICKS_PER_SWEEP: u64 = 20;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// Heartbeats that a leader sends per lease.
 const BEATS_PER_LEASE: u32 = 3;
-/// Longest time that an orderly shutdown waits for the broker.
-const END_MAX: Duration = Duration::from_secs(2);
 
 const NO_ANSWER: &str = "the broker has not answered for a lease";
 
@@ -107,6 +107,10 @@ pub(super) struct Shipper {
     /// Whether a `Complete` message was sent in this epoch.
     sent_complete: bool,
     acked: Acked,
+    /// When the last acknowledged message was sent.
+    acked_sent: Instant,
+    /// Task that syncs the `acked` file.
+    acked_sync: Option<JoinHandle<io::Result<()>>>,
     /// Sequence number last written to the `acked` file; written from the moment when the whole
     /// folder is with the broker.
     acked_written: u64,
@@ -116,6 +120,8 @@ pub(super) struct Shipper {
     reserved: u8,
     /// Whether the reserve of the previous leader was released.
     has_cleared: bool,
+    /// Whether a reserve message is sent next; nothing else is sent before it.
+    is_reserve_due: bool,
     /// Whether the broker had no space, and the reserve is not complete again.
     is_full: bool,
     /// Error with which the broker refused the last message.
@@ -151,11 +157,21 @@ impl Shipper {
             shard_wakeups: Vec::new(),
             shipped: None,
             sent_complete: false,
-            acked: Acked { epoch, lead: seq, seq, ends: Vec::new() },
+            acked: Acked {
+                epoch,
+                lead: seq,
+                seq,
+                boot: Some(Disk::Real.boot()),
+                sent_at: None,
+                ends: Vec::new(),
+            },
+            acked_sent: at,
+            acked_sync: None,
             acked_written: seq,
             acked_synced: seq,
             reserved: 0,
             has_cleared: false,
+            is_reserve_due: false,
             is_full: false,
             refused: None,
         }
@@ -186,6 +202,7 @@ impl Shipper {
             }
             let worked =
                 self.cycle().await.map_err(|error| format!("the journal cannot be sent: {error}"))?;
+            let was_held = !self.has_room();
             let settled = self.settle_ready();
             let is_new = std::mem::replace(&mut connection_count, self.broker_health.connection_count())
                 != self.broker_health.connection_count();
@@ -197,7 +214,7 @@ impl Shipper {
             if Instant::now() >= self.lease_until {
                 return Ok(LeadEnd::Deposed(self.silence_reason()));
             }
-            if worked && self.has_room() {
+            if (worked || was_held) && (self.has_room() || self.can_send_reserve()) {
                 // Lets the connection's task run.
                 yield_now().await;
                 continue;
@@ -233,10 +250,15 @@ impl Shipper {
     }
 
     fn has_room(&self) -> bool {
-        self.window.has_room()
+        self.window.has_room() && !self.is_reserve_due
     }
 
     fn due(&self) -> Instant {
+        // Without room nothing is sent before the answer to the oldest message arrives.
+        let is_awaited = self.window.sent.front().is_some_and(|sent| sent.pending_ack.is_some());
+        if is_awaited && !self.has_room() {
+            return self.lease_until;
+        }
         let tick = self.changes.as_ref().map_or(self.lease_until, |changes| changes.tick);
         self.lease_until.min(tick).min(self.beat_due())
     }
@@ -248,6 +270,7 @@ impl Shipper {
     /// Sends what the window has room for; returns whether anything was sent.
     async fn cycle(&mut self) -> io::Result<bool> {
         let before = self.seq;
+        self.keep_reserve().await;
         if let Some(mut changes) = self.changes.take() {
             let before = changes.ticks;
             let done = self.send_changes(&mut changes).await;
@@ -255,7 +278,8 @@ impl Shipper {
             self.changes = Some(changes);
             done?;
             if let Some(ticks) = ticks {
-                self.keep_reserve(ticks).await;
+                self.plan_reserve(ticks);
+                self.keep_reserve().await;
             }
         }
         if Instant::now() >= self.beat_due() && self.has_room() {
@@ -299,12 +323,15 @@ impl Shipper {
                 self.sweep(changes).await;
             }
         }
-        // A snapshot would take the space that is left for cancels.
         if self.has_room()
-            && !self.is_full
+            && self.may_send_snapshots(changes)
             && let Some(piece) = changes.scan.next_of_snapshot()?
         {
+            let is_last = piece.end() == piece.total;
             self.send(ReplicationKind::Whole(piece), None).await;
+            if is_last {
+                changes.find_needed_snapshots(&self.manifest)?;
+            }
         }
         self.report_if_shipped(changes, &written).await
     }
@@ -354,14 +381,15 @@ impl Shipper {
     }
 
     /// Sends `Complete` when the initial contents of the folder are sent, and calls the callback
-    /// when all of them are acknowledged.
+    /// when all of them are acknowledged. A snapshot that no copy needs is sent later: a broker
+    /// without space for it must not keep this server from accepting cancels.
     async fn report_if_shipped(&mut self, changes: &FolderChanges, written: &[u64]) -> io::Result<()> {
         if self.shipped.is_none() {
             return Ok(());
         }
         let is_sent = changes.cursors.iter().zip(written).all(|(cursor, written)| cursor.seq >= *written);
         // The first round through the stores finds out which exist, the second reads them.
-        if !is_sent || changes.scan.rounds < 2 || changes.scan.has_snapshots() || !changes.pages.is_empty() {
+        if !is_sent || changes.scan.rounds < 2 || changes.needs_snapshots || !changes.pages.is_empty() {
             return Ok(());
         }
         // `Complete` is sent in each epoch: a server whose folder is longer than the stream waits
@@ -375,8 +403,9 @@ impl Shipper {
             let stream = self.stream.clone();
             tokio::spawn(async move { stream.forget_leaders().await });
             self.state.set_complete(true);
-            self.acked.write(&self.data)?;
-            self.acked_written = self.acked.seq;
+            // Everything that was sent is acknowledged, also by earlier leaders.
+            self.manifest.growing().for_each(|(path, end)| self.acked.note(path, end));
+            self.write_acked()?;
             shipped();
         }
         Ok(())
@@ -427,6 +456,7 @@ impl Shipper {
         self.lease_until = self.lease_until.max(sent.at + self.lease);
         self.state.count(sent.bytes.len());
         self.acked.seq = sent.seq;
+        self.acked_sent = sent.at;
         self.acked_id.clone_from(&sent.id);
         self.reserved += u8::from(sent.is_reserve());
         if let ReplicationKind::Append(piece) = &sent.message.kind {
@@ -442,56 +472,7 @@ impl Shipper {
         }
         true
     }
-
-    /// Releases the lead; returns whether the release is stored.
-    async fn release(&self) -> bool {
-        let message =
-            ReplicationMessage { epoch: self.epoch, kind: ReplicationKind::Release { node: self.node } };
-        let (bytes, seq) = (message.encode(), self.seq + 1);
-        let id = self.stream.id(&message, &bytes, self.node, seq);
-        let expected = ExpectedPosition { seq, id, after: Some(self.last_id.clone()) };
-        match self.stream.send(&message, bytes, expected).await {
-            Ok(pending_ack) => pending_ack.await.is_ok(),
-            Err(_) => false,
-        }
-    }
-
-    /// Sends the rest, and releases the lead.
-    async fn end(mut self) -> LeadEnd {
-        let until = Instant::now() + END_MAX;
-        if let Some(changes) = &mut self.changes {
-            changes.scan.begin_whole_round();
-        }
-        let all = async {
-            loop {
-                self.changes.iter_mut().for_each(|changes| changes.tick = Instant::now());
-                let worked = self.cycle().await.unwrap_or(false);
-                while let Some(sent) = self.window.sent.front_mut() {
-                    let stored = match sent.pending_ack.as_mut() {
-                        Some(pending_ack) => {
-                            let answer = pending_ack.await;
-                            self.is_stored(&answer)
-                        }
-                        None => false,
-                    };
-                    if !self.settle(stored) && self.resolve().await.is_err() {
-                        return;
-                    }
-                }
-                if !worked && self.changes.as_ref().is_none_or(FolderChanges::is_whole_round_done) {
-                    break;
-                }
-                yield_now().await;
-            }
-            // A foreign message may have been stored in between.
-            if !self.release().await && self.resolve().await.is_ok() {
-                self.release().await;
-            }
-        };
-        tokio::select! {
-            () = all => {}
-            () = sleep_until(until) => tracing::warn!("the rest could not be sent to the standby: the broker does not answer"),
-        }
-        LeadEnd::Ended
-    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -181,6 +181,14 @@ impl Manifest {
         if self.removed.len() > REMOVED_MAX { self.removed.pop_front() } else { None }
     }
 
+    /// Returns the files that grow, in the order of their names, with their bytes in the stream.
+    pub(super) fn growing(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.files.iter().filter_map(|(path, content)| match content {
+            FileContent::Growing { bytes, .. } => Some((path.as_str(), *bytes)),
+            FileContent::Partial { .. } | FileContent::Whole { .. } | FileContent::Paged { .. } => None,
+        })
+    }
+
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }

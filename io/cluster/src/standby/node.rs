@@ -43,8 +43,6 @@ pub(super) struct GroupMember {
 pub(super) struct Takeover {
     /// Whether the folder is a copy.
     pub is_copy: bool,
-    /// Whether the folder may contain more than the stream.
-    pub restores: bool,
     /// Whether the previous leader shut down in good order.
     pub released: bool,
 }
@@ -102,9 +100,15 @@ impl GroupMember {
         CopyPosition::read(&self.file(POSITION))
     }
 
-    /// Returns the records that may have been acknowledged to a client.
-    pub(super) fn acknowledged_extents(&self) -> io::Result<Extents> {
+    /// Returns the records that may have been acknowledged to a client. `is_replicated` is whether
+    /// a leader waits for the broker before it acknowledges.
+    pub(super) fn acknowledged_extents(&self, is_replicated: bool) -> io::Result<Extents> {
         match (self.role, Acked::read(&self.data)) {
+            // The machine has lost its power since: any record may be one of the last that the
+            // broker acknowledged.
+            (FolderRole::Leads { .. }, Some(acked)) if is_replicated && !acked.is_exact() => {
+                overlap::extents(&self.data)
+            }
             (FolderRole::Leads { .. }, Some(acked)) => overlap::acknowledged(&self.data, &acked),
             // A leader of an earlier version did not store them.
             (FolderRole::Leads { .. }, None) if !Acked::path(&self.data).exists() => Ok(Extents::new()),
@@ -136,6 +140,11 @@ impl GroupMember {
     /// Returns the staging folder, into which the stream is read from its beginning.
     pub(super) fn stage(&self) -> PathBuf {
         self.file("next")
+    }
+
+    /// Returns the folder into which the folder is moved that the staging folder replaces.
+    pub(super) fn before(&self) -> PathBuf {
+        self.file(BEFORE)
     }
 
     /// Creates an empty staging folder beside the data folder.
@@ -177,14 +186,11 @@ impl GroupMember {
                     .write(&CopyPosition { reach: u64::MAX, ..position })?;
             }
             replica::finish(&self.data, takeover.released)?;
-            if takeover.restores {
-                // All records may have been acknowledged, and the stream contains them only after
-                // it is restored.
-                let mut acked = Acked { epoch, lead: seq, seq: u64::MAX, ends: Vec::new() };
-                let extents = overlap::extents(&self.data)?;
-                extents.iter().filter(|(_, end)| **end > 0).for_each(|(path, end)| acked.note(path, *end));
-                Disk::Real.put(&Acked::path(&self.data), acked.encode().as_bytes())?;
-            }
+            // The previous leader may have acknowledged all of these records. Until this server
+            // has sent its whole folder, no numbers of the stream show that it contains them.
+            let (boot, ends) = (Some(Disk::Real.boot()), overlap::ends(&self.data)?);
+            let acked = Acked { epoch, lead: seq, seq: u64::MAX, boot, sent_at: None, ends };
+            Disk::Real.put(&Acked::path(&self.data), acked.encode().as_bytes())?;
         }
         self.set_role(FolderRole::Leads { epoch })?;
         self.forget_choice()?;
@@ -310,6 +316,9 @@ fn parse(text: &str) -> Option<(u128, FolderRole)> {
 
 #[cfg(test)]
 mod tests {
+    use pitlane_journal::header::{Header, Owner, RULES, SegmentLink};
+    use pitlane_journal::record::{JournalRecord, bytes_of, kind};
+
     use super::*;
 
     #[test]
@@ -375,5 +384,75 @@ mod tests {
             assert!(!member.stage().exists() && !member.file(OLD).exists());
             fs::remove_dir_all(&data).unwrap();
         }
+    }
+
+    /// Creates a folder with one record in each of these segments of its only shard.
+    fn journal(name: &str, segments: u64) -> PathBuf {
+        let data = std::env::temp_dir().join(format!("pitlane-member-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&data);
+        fs::create_dir_all(data.join("journal/shard-00")).unwrap();
+        for number in 1..=segments {
+            let owner = Owner { identity: 7, shard: 0, shards: 1 };
+            let after = SegmentLink { number: number - 1, end: 0, header_sum: 0, chain: 0 };
+            let (first, time, digest, durable, reference) = (number, 0, 0, 0, 0);
+            let header = Header {
+                owner,
+                rules: RULES,
+                boot: 1,
+                number,
+                first,
+                time,
+                digest,
+                durable,
+                after,
+                reference,
+            };
+            let mut bytes = header.encode().0.to_vec();
+            let record = JournalRecord { seq: number, time: 0, lag: 0, kind: kind::COMMAND, payload: b"x" };
+            let mut out = vec![0; bytes_of(1)];
+            record.encode(owner.salt(number), &mut out);
+            bytes.extend(out);
+            fs::write(data.join(segment(number)), bytes).unwrap();
+        }
+        data
+    }
+
+    fn segment(number: u64) -> String {
+        format!("journal/shard-00/{number:012}.seg")
+    }
+
+    #[test]
+    fn all_records_of_a_copy_count_as_acknowledged_from_the_moment_when_it_leads() {
+        let data = journal("copy", 2);
+        let mut member = GroupMember::open(&data).unwrap();
+        member.set_role(FolderRole::Follows).unwrap();
+        member.lead(3, 17, Takeover { is_copy: true, released: false }).unwrap();
+        drop(member);
+        let member = GroupMember::open(&data).unwrap();
+        assert_eq!(member.role, FolderRole::Leads { epoch: 3 });
+        for is_replicated in [true, false] {
+            assert_eq!(member.acknowledged_extents(is_replicated).unwrap(), overlap::extents(&data).unwrap());
+        }
+        fs::remove_dir_all(&data).unwrap();
+    }
+
+    #[test]
+    fn after_a_loss_of_power_every_record_may_be_acknowledged() {
+        let data = journal("power", 2);
+        let mut member = GroupMember::open(&data).unwrap();
+        member.set_role(FolderRole::Leads { epoch: 3 }).unwrap();
+        let all = overlap::extents(&data).unwrap();
+        let end = all[&segment(1)];
+        let first = Extents::from([(segment(1), end)]);
+        let boot = Disk::Real.boot();
+        // The machine that wrote the file, and whether leaders wait for the broker.
+        for (boot, is_replicated, expected) in
+            [(boot, true, &first), (boot ^ 1, true, &all), (boot ^ 1, false, &first)]
+        {
+            let ends = vec![(segment(1), end)];
+            Acked { epoch: 3, lead: 1, seq: 9, boot: Some(boot), sent_at: None, ends }.write(&data).unwrap();
+            assert_eq!(&member.acknowledged_extents(is_replicated).unwrap(), expected);
+        }
+        fs::remove_dir_all(&data).unwrap();
     }
 }

@@ -12,7 +12,7 @@ use pitlane_engine::index::index_usize;
 use pitlane_journal::disk::Disk;
 use pitlane_journal::header::{HEADER_BYTES, Header};
 use pitlane_journal::record::{DecodedRecord, JournalRecord};
-use pitlane_journal::scan::segment_number;
+use pitlane_journal::scan::{segment_number, segment_path};
 
 use super::position::Acked;
 
@@ -62,6 +62,40 @@ pub(super) fn extents(folder: &Path) -> io::Result<Extents> {
     Ok(extents)
 }
 
+/// Returns the last segment of each shard that has a record, and the end of its last record.
+pub(super) fn ends(folder: &Path) -> io::Result<Vec<(String, u64)>> {
+    let journal = folder.join("journal");
+    let mut ends = Vec::new();
+    for name in Disk::Real.list(&journal)?.iter().filter(|name| name.starts_with("shard-")) {
+        let shard = format!("journal/{name}");
+        for number in segments(folder, &shard)?.into_iter().rev() {
+            let path = segment_path(Path::new(&shard), number);
+            let end = valid_end(&read(&folder.join(&path))?, number);
+            if end > 0 {
+                ends.push((path.display().to_string(), end as u64));
+                break;
+            }
+        }
+    }
+    Ok(ends)
+}
+
+/// Returns how many records of folder `a` are not in folder `b`. What `b` has removed after a
+/// snapshot is not counted.
+pub(super) fn count_lacking(a: &Path, b: &Path) -> io::Result<usize> {
+    let mut lacking = 0;
+    for path in extents(a)?.keys() {
+        let first = segments(b, folder_of(path))?.first().copied().unwrap_or_default();
+        if number_of(path) < first {
+            continue;
+        }
+        let (one, other) = (read(&a.join(path))?, read(&b.join(path))?);
+        let same = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
+        lacking += record_ends(&one, number_of(path)).into_iter().filter(|end| *end > same).count();
+    }
+    Ok(lacking)
+}
+
 /// Returns what a leader may have acknowledged to clients: those of its records that the broker had
 /// acknowledged.
 pub(super) fn acknowledged(folder: &Path, acked: &Acked) -> io::Result<Extents> {
@@ -80,16 +114,22 @@ pub(super) fn acknowledged(folder: &Path, acked: &Acked) -> io::Result<Extents> 
 
 /// Returns the bytes up to the end of the last valid record; zero if there is no record.
 fn valid_end(bytes: &[u8], number: u64) -> usize {
-    let Ok((header, _)) = Header::decode(bytes.get(..HEADER_BYTES).unwrap_or_default()) else { return 0 };
+    record_ends(bytes, number).last().copied().unwrap_or_default()
+}
+
+/// Returns the end of each valid record.
+fn record_ends(bytes: &[u8], number: u64) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let Ok((header, _)) = Header::decode(bytes.get(..HEADER_BYTES).unwrap_or_default()) else { return ends };
     let salt = header.owner.salt(number);
-    let (mut end, mut valid) = (HEADER_BYTES, 0);
+    let mut end = HEADER_BYTES;
     while let Some(DecodedRecord::Record { bytes: taken, .. }) =
         bytes.get(end..).map(|rest| JournalRecord::decode(salt, rest))
     {
         end += taken;
-        valid = end;
+        ends.push(end);
     }
-    valid
+    ends
 }
 
 fn shards(extents: &Extents) -> Vec<&str> {
@@ -191,12 +231,25 @@ mod tests {
         let data = folder("led", &[(1, &[b"x", b"y"]), (2, &[b"x", b"y", b"z"]), (3, &[b"x"])]);
         let record = bytes_of(1) as u64;
         let end = HEADER_BYTES as u64 + 2 * record;
-        let acked = Acked { epoch: 1, lead: 1, seq: 9, ends: vec![(path(2), end)] };
+        let acked = Acked { epoch: 1, lead: 1, seq: 9, ends: vec![(path(2), end)], ..Acked::default() };
         let known = acknowledged(&data, &acked).unwrap();
         assert_eq!(known, Extents::from([(path(1), end), (path(2), end)]));
         assert!(acknowledged(&data, &Acked::default()).unwrap().is_empty());
         let stream = folder("stream", &[(1, &[b"x", b"y"]), (2, &[b"x", b"y", b"other"])]);
         assert!(is_held(&data, &stream, &known).unwrap());
         assert!(!is_held(&data, &stream, &extents(&data).unwrap()).unwrap());
+        // The second segment has diverged in its last record, and the third is not there.
+        assert_eq!(count_lacking(&data, &stream).unwrap(), 2);
+        assert_eq!(count_lacking(&data, &data).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_ends_of_a_folder_are_those_of_the_last_segments_with_records() {
+        let data = folder("ends", &[(1, &[b"x", b"y"]), (2, &[b"x"]), (3, &[])]);
+        let end = (HEADER_BYTES + bytes_of(1)) as u64;
+        assert_eq!(ends(&data).unwrap(), vec![(path(2), end)]);
+        let acked = Acked { ends: ends(&data).unwrap(), ..Acked::default() };
+        let with_records = extents(&data).unwrap().into_iter().filter(|(_, end)| *end > 0);
+        assert_eq!(acknowledged(&data, &acked).unwrap(), with_records.collect());
     }
 }

@@ -6,13 +6,14 @@
 //! ```
 //!
 //! Both are written without a sync, so they outlive the process. `position` counts only while the
-//! machine is not rebooted, or after an orderly shutdown; `acked` is synced once a second, and is a
-//! lower bound of what was acknowledged.
+//! machine is not rebooted, or after an orderly shutdown. `acked` is synced once a second: after a
+//! reboot it is only a lower bound of what was acknowledged.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pitlane_journal::disk::Disk;
 
@@ -20,6 +21,8 @@ use super::stream::Leader;
 
 pub(super) const POSITION: &str = "position";
 pub(super) const ACKED: &str = "acked";
+/// Resolution of the time since the boot.
+const BOOT_TIME_RESOLUTION: Duration = Duration::from_millis(10);
 
 /// The position of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +106,13 @@ pub(super) fn mark_synced(data: &Path) -> io::Result<()> {
     }
 }
 
+/// Returns the time since the machine was booted, also while it was suspended; `None` if the system
+/// does not tell.
+pub(super) fn time_since_boot() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/uptime").ok()?;
+    Duration::try_from_secs_f64(text.split(' ').next()?.parse().ok()?).ok()
+}
+
 /// What the broker has acknowledged to a leader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Acked {
@@ -112,6 +122,11 @@ pub(super) struct Acked {
     /// Last acknowledged message; [`u64::MAX`] while the stream is restored from the folder, when
     /// numbers have no meaning.
     pub seq: u64,
+    /// Boot id of the machine that wrote it; `None` if an earlier version wrote it.
+    pub boot: Option<u128>,
+    /// When the last acknowledged message was sent, as time since the boot; `None` if it is unknown
+    /// or another server need not wait for the lease.
+    pub sent_at: Option<Duration>,
     /// Last segment of each shard, and the offset up to which it was acknowledged.
     pub ends: Vec<(String, u64)>,
 }
@@ -129,13 +144,30 @@ impl Acked {
             return None;
         }
         let mut lines = text.lines();
-        let mut fields = lines.next()?.split(' ').map(|word| word.parse().ok());
+        let mut head = lines.next()?.split(' ');
+        let mut fields = head.by_ref().take(3).map(|word| word.parse().ok());
         let (epoch, lead, seq) = (fields.next()??, fields.next()??, fields.next()??);
+        let boot = head.next().map(|word| u128::from_str_radix(word, 16)).transpose().ok()?;
+        let sent_at = head.next().map(|word| word.parse().map(Duration::from_millis)).transpose().ok()?;
         let end = |line: &str| {
             let (path, end) = line.split_once(' ')?;
             Some((path.to_string(), end.parse().ok()?))
         };
-        Some(Acked { epoch, lead, seq, ends: lines.map(end).collect::<Option<_>>()? })
+        Some(Acked { epoch, lead, seq, boot, sent_at, ends: lines.map(end).collect::<Option<_>>()? })
+    }
+
+    /// Returns whether the lease that began with the last acknowledged message lasts: then no other
+    /// server has taken the lead since, whatever the broker has lost.
+    pub(super) fn is_lease_running(&self, now: Option<Duration>, lease: Duration) -> bool {
+        let age = now.zip(self.sent_at).and_then(|(now, sent_at)| now.checked_sub(sent_at));
+        let is_young = age.is_some_and(|age| age + BOOT_TIME_RESOLUTION < lease);
+        is_young && self.boot == Some(Disk::Real.boot())
+    }
+
+    /// Returns whether the file is as it was written last: a loss of power takes up to a second of
+    /// acknowledgements from it.
+    pub(super) fn is_exact(&self) -> bool {
+        self.boot.is_none_or(|boot| boot == Disk::Real.boot())
     }
 
     /// Writes the file. It outlives the process, but not a loss of power.
@@ -148,6 +180,12 @@ impl Acked {
 
     pub(super) fn encode(&self) -> String {
         let mut text = format!("{} {} {}", self.epoch, self.lead, self.seq);
+        if let Some(boot) = self.boot {
+            text += &format!(" {boot:032x}");
+            if let Some(sent_at) = self.sent_at {
+                text += &format!(" {}", sent_at.as_millis());
+            }
+        }
         for (path, end) in &self.ends {
             text += &format!("\n{path} {end}");
         }
@@ -205,7 +243,9 @@ mod tests {
     #[test]
     fn the_acknowledged_position_is_the_last_one_of_each_shard() {
         let folder = test_folder("acked");
-        let mut acked = Acked { epoch: 2, lead: 9, seq: 12, ends: Vec::new() };
+        let boot = Some(Disk::Real.boot());
+        let sent_at = Some(Duration::from_millis(12_340));
+        let mut acked = Acked { epoch: 2, lead: 9, seq: 12, boot, sent_at, ends: Vec::new() };
         acked.note("journal/shard-00/000000000001.seg", 200);
         acked.note("journal/shard-01/000000000001.seg", 300);
         acked.note("journal/shard-00/000000000002.seg", 400);
@@ -214,8 +254,32 @@ mod tests {
         assert_eq!(Acked::read(&folder), None);
         fs::write(Acked::path(&folder), acked.encode()).unwrap();
         assert_eq!(Acked::read(&folder), Some(acked.clone()));
+        let earlier = Acked { boot: None, sent_at: None, ..acked.clone() };
+        fs::write(Acked::path(&folder), earlier.encode()).unwrap();
+        assert_eq!(Acked::read(&folder), Some(earlier), "an earlier version wrote no boot id");
         fs::write(Acked::path(&folder), acked.encode().replace("400", "500")).unwrap();
         assert_eq!(Acked::read(&folder), None);
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_lease_runs_from_the_last_acknowledged_message_until_the_machine_is_booted_again() {
+        let second = Duration::from_secs;
+        let boot = Disk::Real.boot();
+        let acked = Acked { boot: Some(boot), sent_at: Some(second(10)), ..Acked::default() };
+        for (now, runs) in
+            [(Some(10), true), (Some(12), true), (Some(13), false), (Some(9), false), (None, false)]
+        {
+            assert_eq!(acked.is_lease_running(now.map(second), second(3)), runs, "{now:?}");
+        }
+        for other in [
+            Acked { boot: Some(boot ^ 1), ..acked.clone() },
+            Acked { boot: None, ..acked.clone() },
+            Acked { sent_at: None, ..acked },
+        ] {
+            assert!(!other.is_lease_running(Some(second(10)), second(3)));
+        }
+        let (before, after) = (time_since_boot().unwrap(), time_since_boot().unwrap());
+        assert!(before <= after);
     }
 }

@@ -32,18 +32,26 @@ const LAG_INTERVAL: Duration = Duration::from_secs(1);
 const RUN_MIN: u64 = 8;
 const RUN_MAX: u64 = 64;
 
-/// Number of leases for which a copy that is longer than the stream leaves the lead to the server
-/// that led before, because that has at least as many records.
-const RESTORE_LEASES: u32 = 2;
+/// Number of leases for which the server that led before waits when it starts, or the broker comes
+/// back, and its own last lease has ended. Another server may have led since, and the broker may
+/// have lost that: this is the time in which the other finds it out, restarts and leads again.
+pub(super) const FORMER_LEASES: u32 = 2;
+/// Number of leases for which a copy waits for the server that led before, if it has not seen a
+/// leader alive: that server has at least as many records, and waits itself.
+const UNSEEN_LEASES: u32 = FORMER_LEASES + 1;
+/// The same for a copy that is longer than the stream.
+pub(super) const RESTORE_LEASES: u32 = FORMER_LEASES + 2;
 
 const FORGOTTEN: &str = "the broker has lost messages that it had stored";
+const PASSED: &str = "another server has taken the lead first";
 
 /// The target of a reading.
 #[derive(Debug)]
 pub(super) enum ReadTarget {
     /// No target: the stream is compared with this folder, which is authoritative.
     Own {
-        at_once: bool,
+        /// Number of leases to wait before it leads.
+        leases: u32,
     },
     Folder(Replica),
     Stage(Replica),
@@ -82,6 +90,11 @@ pub(super) struct StreamReading {
     pub released: bool,
     /// Time of the last message, or of the broker's return.
     last_message_at: Instant,
+    /// Whether the end of the stream was reached since the broker is connected.
+    is_at_end: bool,
+    /// Whether the last message was stored while this server was at the end of the stream, so that
+    /// its sender was alive then.
+    is_live: bool,
     /// Earliest time at which the lead is requested.
     not_before: Instant,
     file: Option<PositionFile>,
@@ -115,6 +128,8 @@ impl StreamReading {
             leader: None,
             released: false,
             last_message_at: now,
+            is_at_end: false,
+            is_live: false,
             not_before: now,
             file: None,
             parts: BTreeMap::new(),
@@ -151,11 +166,6 @@ impl StreamReading {
             ..StreamReading::new(target)
         };
         reading.writing(&member.position_path())
-    }
-
-    /// Returns whether the lead was taken with a folder that may contain more than the stream.
-    pub(super) fn restores(&self) -> bool {
-        !matches!(self.target, ReadTarget::Folder(_))
     }
 
     pub(super) async fn run(&mut self, follower: &mut Follower) -> io::Result<ReadingEnd> {
@@ -196,7 +206,7 @@ impl StreamReading {
                 () = follower.broker_health.changed() => if self.connection_count != follower.broker_health.connection_count() {
                     // A leader that was silent because the broker was away has not been silent; and
                     // the broker may have lost the subscription.
-                    self.last_message_at = Instant::now();
+                    self.wait_again();
                     new_messages = None;
                 }
             }
@@ -217,7 +227,10 @@ impl StreamReading {
             // A broker that came back may have lost messages, and others may have stored new ones
             // since.
             match self.is_still_there(follower).await {
-                Some(true) => self.connection_count = follower.broker_health.connection_count(),
+                Some(true) => {
+                    self.connection_count = follower.broker_health.connection_count();
+                    self.wait_again();
+                }
                 Some(false) => return Ok(Some(ReadingEnd::Restart(FORGOTTEN))),
                 None => return Ok(None),
             }
@@ -268,8 +281,30 @@ impl StreamReading {
         }
         if self.position >= last {
             (self.held_to, self.removed) = (0, 0);
+            self.is_at_end = true;
+            if self.is_passed(follower) {
+                return Ok(Some(ReadingEnd::Restart(PASSED)));
+            }
         }
         Ok(None)
+    }
+
+    /// Waits for a leader again, as long as after a start: the broker may have lost messages, and
+    /// others may have stored new ones since.
+    fn wait_again(&mut self) {
+        self.last_message_at = Instant::now();
+        (self.is_at_end, self.is_live) = (false, false);
+        if let ReadTarget::Own { leases } = &mut self.target {
+            *leases = FORMER_LEASES.max(*leases);
+        }
+    }
+
+    /// Returns whether another server has taken the lead while this one waits to lead with its own
+    /// folder.
+    fn is_passed(&self, follower: &Follower) -> bool {
+        // An earlier process of this server cannot be alive: it would hold the lock on the folder.
+        let is_other = |leader: Leader| leader.node != follower.member.node;
+        matches!(self.target, ReadTarget::Own { .. }) && self.leader.is_some_and(is_other)
     }
 
     /// Returns whether the stream still contains what was read; `None` if the broker does not
@@ -295,16 +330,16 @@ impl StreamReading {
         if !follower.broker_health.is_up() {
             return None;
         }
-        // An earlier process of this server cannot be alive: it would hold the lock on the folder.
-        let is_vacant = self.released || self.leader.is_none_or(|leader| leader.node == follower.member.node);
-        let due = match &self.target {
+        let leases = match &self.target {
             ReadTarget::Folder(_) if !self.manifest.complete => return None,
-            ReadTarget::Own { at_once: false } => self.last_message_at + RESTORE_LEASES * follower.lease,
-            ReadTarget::Own { .. } | ReadTarget::Folder(_) if is_vacant => self.not_before,
-            ReadTarget::Stage(_) if self.may_lead == Some(LeadVerdict::LeadNow) => self.not_before,
-            ReadTarget::Own { .. } | ReadTarget::Folder(_) => self.last_message_at + follower.lease,
-            ReadTarget::Stage(_) => self.last_message_at + RESTORE_LEASES * follower.lease,
+            ReadTarget::Folder(_) if self.released => 0,
+            ReadTarget::Folder(_) if self.is_live => 1,
+            ReadTarget::Folder(_) => UNSEEN_LEASES,
+            ReadTarget::Own { leases } => *leases,
+            ReadTarget::Stage(_) if self.may_lead == Some(LeadVerdict::LeadNow) => 0,
+            ReadTarget::Stage(_) => RESTORE_LEASES,
         };
+        let due = if leases == 0 { self.not_before } else { self.last_message_at + leases * follower.lease };
         Some(due.max(self.not_before))
     }
 
@@ -330,6 +365,7 @@ impl StreamReading {
             return Ok(None);
         };
         self.last_message_at = Instant::now();
+        self.is_live = self.is_at_end;
         match &kind {
             ReplicationKind::Lead { .. } => {
                 tracing::info!(epoch, "a server takes the lead");

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use pitlane_engine::index::index_usize;
 use pitlane_gateway::fix::store;
 use pitlane_journal::disk::{Disk, PAGE_BYTES};
+use pitlane_journal::scan::segment_number;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::manifest::Manifest;
@@ -168,6 +169,24 @@ impl Scan {
 
     pub(super) fn has_snapshots(&self) -> bool {
         self.sending.is_some() || !self.snapshots.is_empty()
+    }
+
+    /// Returns whether the stream lacks a snapshot that a copy of a shard needs. A copy needs none
+    /// if the journal is whole, or if the stream has an older snapshot of the folder: segments are
+    /// kept from the oldest snapshot on.
+    pub(super) fn needs_snapshots(&self, shards: usize, sent: &Manifest) -> io::Result<bool> {
+        for shard in 0..shards {
+            let folder = format!("journal/shard-{shard:02}");
+            let names = Disk::Real.list(&self.data.join(&folder))?;
+            let is_whole = names.iter().filter_map(|name| segment_number(name)).min() == Some(1);
+            let is_sent = |name: &String| {
+                has_extension(Path::new(name), SNAPSHOT) && sent.holds_any(&format!("{folder}/{name}"))
+            };
+            if !is_whole && !names.iter().any(is_sent) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Makes the next round examine whole stores, even if little seems to have changed.

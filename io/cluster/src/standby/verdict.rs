@@ -66,7 +66,8 @@ pub(super) enum Choice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeadVerdict {
-    /// The folder is authoritative, and no other server can be leading.
+    /// The folder is authoritative, and no other server is known to have led later. A server that
+    /// starts also waits for one that the stream has forgotten, see `former_leases`.
     LeadNow,
     /// The folder is authoritative, unless another server shows within a lease that it leads.
     LeadWhenSilent,

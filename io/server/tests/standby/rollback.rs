@@ -179,6 +179,36 @@ fn a_running_leader_sends_again_what_the_broker_has_lost_and_the_copy_stays() {
     assert_all(&pair.known(1).0, &acknowledged);
 }
 
+/// The broker loses that another server has taken the lead, and with it the orders of that server.
+#[test]
+fn a_former_leader_leaves_the_lead_to_the_one_whose_lead_the_broker_has_lost() {
+    let place = folder("standby-superseded");
+    let mut broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::at(&place, &broker.url());
+    // The second server has two leases to find out what was lost, on a busy machine.
+    pair.settings.push("standby.lease_ms=5000".into());
+    pair.begin();
+    let mut acknowledged = enter(&pair, 0, "before", BEFORE);
+    catch_up(&pair, &broker, 1);
+    keep_data(&place);
+    pair.kill(0);
+    pair.lead(1);
+    acknowledged.extend(enter(&pair, 1, "after", AFTER));
+    broker.kill();
+    // The former leader waits for the broker.
+    pair.launch(0);
+    roll_back(&mut broker, &place);
+    pair.stand_by(1);
+    pair.lead(1);
+    assert_all(&pair.known(1).0, &acknowledged);
+    acknowledged.extend(enter(&pair, 1, "later", BEFORE));
+    pair.follow(0);
+    catch_up(&pair, &broker, 0);
+    pair.kill(1);
+    pair.lead(0);
+    assert_all(&pair.known(0).0, &acknowledged);
+}
+
 /// The follower lags; the leader's folder holds acknowledged orders that neither the stream nor the
 /// follower has any more.
 #[test]

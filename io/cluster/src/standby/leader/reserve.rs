@@ -10,13 +10,14 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::{NO_ANSWER, RETRY_PAUSE, Shipper, TICKS_PER_SWEEP};
+use crate::standby::changes::FolderChanges;
 use crate::standby::message::ReplicationKind;
-use crate::standby::position::Acked;
+use crate::standby::position::{Acked, time_since_boot};
 use crate::standby::window::SentMessage;
 
 /// Number of messages that reserve space for cancels: two megabytes, enough for some thousands of
 /// cancels.
-const RESERVE_MAX: u8 = 16;
+pub(super) const RESERVE_MAX: u8 = 16;
 /// Ticks between two attempts while the broker is full.
 const TICKS_PER_TRY: u64 = 40;
 
@@ -30,16 +31,39 @@ impl Shipper {
         }
         if ticks.is_multiple_of(TICKS_PER_SWEEP) && self.acked_synced != self.acked.seq {
             (self.acked_written, self.acked_synced) = (self.acked.seq, self.acked.seq);
+            self.note_acked_time();
             let (path, text) = (Acked::path(&self.data), self.acked.encode());
             // A sync takes milliseconds, during which no records would be sent.
-            spawn_blocking(move || Disk::Real.put(&path, text.as_bytes()));
+            self.acked_sync = Some(spawn_blocking(move || Disk::Real.put(&path, text.as_bytes())));
             return Ok(());
         }
         if self.acked_written == self.acked.seq {
             return Ok(());
         }
+        self.write_acked()
+    }
+
+    /// Writes the acknowledged position, without a sync.
+    pub(super) fn write_acked(&mut self) -> io::Result<()> {
         self.acked_written = self.acked.seq;
+        self.note_acked_time();
         self.acked.write(&self.data)
+    }
+
+    fn note_acked_time(&mut self) {
+        let age = self.acked_sent.elapsed();
+        self.acked.sent_at = time_since_boot().and_then(|now| now.checked_sub(age));
+    }
+
+    /// Records that another server need not wait for this server's lease.
+    pub(super) async fn end_lease(&mut self) -> io::Result<()> {
+        if let Some(sync) = self.acked_sync.take() {
+            // It would replace what is written here.
+            let _ = sync.await;
+        }
+        let Some(mut acked) = Acked::read(&self.data) else { return Ok(()) };
+        acked.sent_at = None;
+        acked.write(&self.data)
     }
 
     /// Returns whether the broker has stored the oldest message of the window. Logs the broker's
@@ -73,15 +97,28 @@ impl Shipper {
         }
     }
 
-    /// Maintains the reserved space for cancels, one message at a time. When the broker was full
-    /// and the whole reserve is stored again, orders are accepted again.
-    pub(super) async fn keep_reserve(&mut self, ticks: u64) {
-        if self.shipped.is_some()
-            || !self.window.sent.is_empty()
-            || self.is_full && !ticks.is_multiple_of(TICKS_PER_TRY) && self.reserved == 0
-        {
+    /// Decides at a tick whether the reserved space for cancels needs one more message. If so,
+    /// nothing else is sent until the broker has answered the messages that are under way and this
+    /// one: under load there is otherwise always a message under way, and the reserve would never
+    /// be stored.
+    pub(super) fn plan_reserve(&mut self, ticks: u64) {
+        let may_try = !self.is_full || self.reserved > 0 || ticks.is_multiple_of(TICKS_PER_TRY);
+        let is_missing = self.is_full || self.reserved < RESERVE_MAX;
+        self.is_reserve_due |= self.shipped.is_none() && may_try && is_missing;
+    }
+
+    /// Returns whether a reserve message is sent now.
+    pub(super) fn can_send_reserve(&self) -> bool {
+        self.is_reserve_due && self.window.sent.is_empty()
+    }
+
+    /// Maintains the reserved space, one message at a time. When the broker was full and the whole
+    /// reserve is stored again, orders are accepted again.
+    pub(super) async fn keep_reserve(&mut self) {
+        if !self.can_send_reserve() {
             return;
         }
+        self.is_reserve_due = false;
         if !std::mem::replace(&mut self.has_cleared, true) {
             // The reserve of the previous leader.
             self.stream.release_reserve().await;
@@ -91,6 +128,16 @@ impl Shipper {
         } else if self.is_full {
             self.set_full(false);
             tracing::warn!("the broker has space again: orders are accepted");
+        }
+    }
+
+    /// Returns whether snapshots may be sent now. When this server serves, they must not take the
+    /// space for cancels, so they wait until the reserve is complete. Before that, only those are
+    /// sent without which the stream is no usable copy.
+    pub(super) fn may_send_snapshots(&self, changes: &FolderChanges) -> bool {
+        match self.shipped {
+            Some(_) => changes.needs_snapshots,
+            None => !self.is_full && self.reserved >= RESERVE_MAX,
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_nats::jetstream::context::PublishErrorKind;
 use tokio::time::Instant;
 
-use super::{FORGOTTEN, LAG_INTERVAL, ReadTarget, ReadingEnd, StreamReading};
+use super::{FORGOTTEN, LAG_INTERVAL, PASSED, ReadTarget, ReadingEnd, StreamReading};
 use crate::standby::follower::{Follower, RETRY_PAUSE};
 use crate::standby::message::{ReplicationKind, ReplicationMessage};
 use crate::standby::origin::StreamMessage;
@@ -15,7 +15,7 @@ use crate::standby::overlap;
 use crate::standby::position::PositionFile;
 use crate::standby::replica::{self, Replica};
 use crate::standby::state::StandbyPhase;
-use crate::standby::stream::{ExpectedPosition, Leader, StreamEnd};
+use crate::standby::stream::{ExpectedPosition, StreamEnd};
 use crate::standby::verdict::{FolderState, LastLeader, LeadVerdict, Overlap, decide, next_epoch};
 
 /// Pause between two requests for the lead while the broker has no space.
@@ -59,7 +59,11 @@ impl StreamReading {
             folder_has_stream: overlap::is_held(&stage, data, &overlap::extents(&stage)?)?,
             stream_has_folder: self.manifest.complete
                 && (is_acknowledged_there
-                    || overlap::is_held(data, &stage, &member.acknowledged_extents()?)?),
+                    || overlap::is_held(
+                        data,
+                        &stage,
+                        &member.acknowledged_extents(follower.is_replicated)?,
+                    )?),
         };
         let verdict = decide(folder, last, overlap, member.choice());
         let may_lead =
@@ -86,6 +90,14 @@ impl StreamReading {
         // The unacknowledged end of a leader's folder is kept for inspection; so is a folder that
         // the operator gives up.
         let keep = folder == FolderState::Led || follower.member.choice().is_some();
+        if keep {
+            let records = overlap::count_lacking(&follower.data, &follower.member.stage())?;
+            let kept = follower.member.before();
+            tracing::warn!(
+                records, kept = %kept.display(),
+                "this server follows: its folder is moved aside, with the records that the stream lacks"
+            );
+        }
         follower.member.replace_folder(keep)?;
         self.target = ReadTarget::Folder(Replica::new(&follower.data));
         self.file = Some(PositionFile::open(&follower.member.position_path())?);
@@ -117,10 +129,9 @@ impl StreamReading {
                     return Ok(ended);
                 }
             }
-            ReadTarget::Own { at_once } => {
-                let is_other = |leader: Leader| leader.node != follower.member.node || !at_once;
-                if self.leader.is_some_and(is_other) {
-                    return Ok(Some(ReadingEnd::Restart("another server has taken the lead first")));
+            ReadTarget::Own { .. } => {
+                if self.is_passed(follower) {
+                    return Ok(Some(ReadingEnd::Restart(PASSED)));
                 }
                 if !self.manifest.is_within(&follower.data)? {
                     return Ok(Some(ReadingEnd::Lacking));
