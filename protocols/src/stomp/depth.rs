@@ -199,6 +199,30 @@ mod tests {
     }
 
     #[test]
+    fn the_first_snapshot_may_be_of_a_shard_that_has_done_nothing() {
+        let mut history = DepthHistory::default();
+        assert!(history.push(&message(LevelsKind::Snapshot, [0, 0], &[(Side::Buy, 10, 5)])));
+        history.commit(AT);
+        assert_eq!(history.message_since(None), Some(BookMessage::Snapshot));
+        assert!(history.push(&message(LevelsKind::Snapshot, [3, 3], &[(Side::Buy, 9, 1)])));
+        history.commit(AT);
+        assert_eq!((history.book().seq(), history.book().levels(Side::Buy).len()), (3, 1));
+    }
+
+    #[test]
+    fn a_message_may_have_parts_and_begins_again_with_another() {
+        let mut history = DepthHistory::default();
+        let mut lost = message(LevelsKind::Snapshot, [3, 3], &[(Side::Buy, 7, 1)]);
+        let mut first = message(LevelsKind::Snapshot, [4, 4], &[(Side::Buy, 10, 5)]);
+        (lost.is_last, first.is_last) = (false, false);
+        assert!(!history.push(&lost) && !history.push(&first));
+        assert!(history.push(&message(LevelsKind::Snapshot, [4, 4], &[(Side::Sell, 11, 6)])));
+        history.commit(AT);
+        let sides = [Side::Buy, Side::Sell].map(|side| history.book().levels(side).len());
+        assert_eq!((history.message_since(None), sides), (Some(BookMessage::Snapshot), [1, 1]));
+    }
+
+    #[test]
     fn held_updates_are_bounded() {
         let mut history = history();
         let last = 4 + 2 * UPDATES_HELD_MAX as u64;

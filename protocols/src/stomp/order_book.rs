@@ -242,6 +242,59 @@ mod tests {
     }
 
     #[test]
+    fn the_first_snapshot_may_be_of_a_shard_that_has_done_nothing() {
+        let mut history = OrderBookHistory::default();
+        send(&mut history, LevelsKind::Snapshot, [0, 0], &[change(OrderAction::Add, 7, 10, 5)]);
+        assert_eq!((history.message_since(None), numbers(&history)), (Some(BookMessage::Snapshot), vec![7]));
+    }
+
+    #[test]
+    fn a_repeated_snapshot_keeps_the_updates_and_another_one_ends_them() {
+        let mut history = history();
+        let add = change(OrderAction::Add, 9, 10, 1);
+        send(&mut history, LevelsKind::Update, [4, 6], &[add]);
+        send(&mut history, LevelsKind::Snapshot, [6, 6], &[]);
+        assert_eq!(history.message_since(Some(4)), Some(BookMessage::Newest), "it is the same picture");
+        assert_eq!(numbers(&history), [7, 8, 9]);
+        send(&mut history, LevelsKind::Snapshot, [8, 8], &[add]);
+        assert_eq!(history.message_since(Some(4)), Some(BookMessage::Snapshot));
+        assert_eq!((history.seq(), numbers(&history)), (8, vec![9]));
+    }
+
+    #[test]
+    fn a_message_may_have_parts() {
+        let mut history = OrderBookHistory::default();
+        let mut part = OrderChanges::new(SecurityId(1), LevelsKind::Snapshot, 4, 4);
+        part.is_first = true;
+        part.push(&change(OrderAction::Add, 7, 10, 5));
+        assert!(!history.push(&part));
+        let mut part = OrderChanges::new(SecurityId(1), LevelsKind::Snapshot, 4, 4);
+        part.is_last = true;
+        part.push(&change(OrderAction::Add, 8, 10, 2));
+        assert!(history.push(&part));
+        history.commit(AT);
+        assert_eq!(
+            (history.message_since(None), numbers(&history)),
+            (Some(BookMessage::Snapshot), vec![7, 8])
+        );
+    }
+
+    #[test]
+    fn the_longest_message_is_taken_whole() {
+        let mut history = history();
+        let mut part = OrderChanges::new(SecurityId(1), LevelsKind::Update, 4, 5);
+        part.is_first = true;
+        for count in 1..=ORDER_SCRIPT_MAX as i64 {
+            part.is_last = count == ORDER_SCRIPT_MAX as i64;
+            part.push(&change(OrderAction::Change, 7, 10, count));
+            assert_eq!(history.push(&part), part.is_last);
+            part = OrderChanges::new(SecurityId(1), LevelsKind::Update, 4, 5);
+        }
+        history.commit(AT);
+        assert_eq!((history.seq(), history.message_since(Some(4))), (5, Some(BookMessage::Newest)));
+    }
+
+    #[test]
     fn a_message_without_its_beginning_is_ignored() {
         let mut history = history();
         let mut part = OrderChanges::new(SecurityId(1), LevelsKind::Update, 4, 6);

@@ -438,3 +438,6 @@ impl StompSession {
         self.subscriptions.get_mut(place as usize)?.as_deref_mut()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,8 +109,13 @@ mod tests {
     #[test]
     fn named_topics_go_first_and_wildcards_get_one_turn_in_ten() {
         let mut queue = SlotQueue::default();
-        assert_eq!(queue.next_turn(), None);
+        assert!(queue.is_empty() && queue.next_turn().is_none());
+        queue.insert(true, 1, 7);
+        assert!(!queue.is_empty(), "a named topic waits");
+        queue.remove(true, 1, 7);
+        assert!(queue.is_empty());
         queue.insert(false, 1, 7);
+        assert!(!queue.is_empty(), "a wildcard waits");
         assert_eq!(queue.next_turn(), Some(7), "nothing else waits");
         queue.insert(true, 3, 1);
         queue.insert(true, 2, 2);

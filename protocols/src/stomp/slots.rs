@@ -184,6 +184,18 @@ mod tests {
     }
 
     #[test]
+    fn a_table_does_not_grow_while_as_many_topics_wait() {
+        let mut slots = Slots::default();
+        for topic in 0..10_000 {
+            slots.push(TopicSlot { turn: topic.into(), topic });
+            if slots.len() > 20 {
+                assert!(slots.pop().is_some());
+            }
+            assert!(slots.table.cells.len() <= 64, "{topic}");
+        }
+    }
+
+    #[test]
     fn the_lowest_turn_is_first_and_equal_turns_keep_their_order() {
         let mut slots = Slots::default();
         let turns = [5, 0, 9, 0, 5, 7, 0, 3, 9, 1, 2];

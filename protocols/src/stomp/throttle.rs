@@ -132,6 +132,7 @@ mod tests {
             assert_eq!(EventRate::parse(text.as_bytes()).unwrap().interval(), interval, "{text}");
         }
         assert!(EventRate::parse(b"fast").is_err());
+        assert_eq!(EventRate::per_second(50).interval(), Some(20 * MS));
     }
 
     #[test]

@@ -325,6 +325,10 @@ mod tests {
         let mut out = Vec::new();
         topic.push_name(&Naming::default(), &mut out);
         assert_eq!(std::str::from_utf8(&out).unwrap(), name);
+        let family = name.split('.').next().unwrap();
+        assert_eq!(kind_of_family(family, &Naming::default()), Some(topic.kind()), "{name}");
+        let strategy = (topic.kind() == TopicKind::Order).then_some("MOMENTUM");
+        assert_eq!(topic.guarded_strategy(), strategy, "{name}");
     }
 
     #[test]

@@ -68,6 +68,7 @@ fn errors_carry_the_requested_receipt() {
         (b"\x16\x03\x01\x02\x00 and so on, a greeting of TLS", "NulInHead None"),
         (b"ABCDEFGHIJKLMNOPQ", "CommandTooLong None"),
         (b"MESSAGE\n", "UnknownCommand None"),
+        (b"receipt:r\n", "UnknownCommand None"),
         (b"ack\n", "UnknownCommand None"),
         (b"\rACK\n", "UnknownCommand None"),
         (b"ACK\nreceipt:r\nnocolon\n\n\0", "NoColon Some(\"r\")"),
@@ -93,13 +94,15 @@ fn errors_carry_the_requested_receipt() {
 fn every_part_has_its_limit() {
     let FrameLimits { line_bytes_max, headers_max, body_bytes_max, .. } = FrameLimits::default();
     let line = |len: usize| [b"ACK\nid:".as_slice(), &vec![b'x'; len - 3], b"\n\n\0"].concat();
-    assert_eq!(read(V12, &line(line_bytes_max), &[]).len(), 1);
+    assert!(read(V12, &line(line_bytes_max), &[])[0].starts_with("ACK"));
     check(V12, &line(line_bytes_max + 1), &["LineTooLong None"]);
     let many = |count: usize| [b"ACK\n".as_slice(), &b"a:b\n".repeat(count), b"\n\0"].concat();
     assert!(read(V12, &many(headers_max), &[])[0].starts_with("ACK"));
     check(V12, &many(headers_max + 1), &["TooManyHeaders None"]);
     let long = [b"a:".as_slice(), &[b'x'; 8_000], b"\n"].concat();
     check(V12, &[b"ACK\n".as_slice(), &long.repeat(9), b"\n\0"].concat(), &["HeadTooLong None"]);
+    check(V12, &[b'A'; COMMAND_BYTES_MAX], &[]);
+    check(V12, &[b'A'; COMMAND_BYTES_MAX + 1], &["CommandTooLong None"]);
     let body = |len: usize| [b"SEND\n\n".as_slice(), &vec![b'x'; len], b"\0"].concat();
     assert!(read(V12, &body(body_bytes_max), &[])[0].starts_with("SEND"));
     check(V12, &body(body_bytes_max + 1), &["BodyTooLong None"]);
@@ -107,13 +110,39 @@ fn every_part_has_its_limit() {
 
 #[test]
 fn octets_before_connected_are_bounded() {
+    check(None, &vec![b'\n'; CONNECT_BYTES_MAX], &[]);
     check(None, &vec![b'\n'; CONNECT_BYTES_MAX + 1], &["ConnectTooLong None"]);
     let connect = |len: usize| [b"CONNECT\nlogin:".as_slice(), &vec![b'x'; len - 17], b"\n\n\0"].concat();
     assert!(read(None, &connect(CONNECT_BYTES_MAX), &[])[0].starts_with("CONNECT"));
     check(None, &connect(CONNECT_BYTES_MAX + 200), &["ConnectTooLong None"]);
     check(None, b"CONNECT\ncontent-length:5000\n\n", &["ConnectTooLong None"]);
-    let gap = [vec![b'\n'; 4_090], connect(100)].concat();
-    check(None, &gap, &["ConnectTooLong None"]);
+    let with_body = [b"CONNECT\ncontent-length:200\n\n".as_slice(), &[b'x'; 200], b"\0"].concat();
+    assert!(read(None, &with_body, &[])[0].starts_with("CONNECT"), "head and body are added");
+    // All frames before CONNECTED count, to the last octet.
+    for (second, expected) in
+        [(CONNECT_BYTES_MAX - 2_000, ""), (CONNECT_BYTES_MAX - 1_999, "ConnectTooLong None")]
+    {
+        let results = read(None, &[connect(2_000), connect(second)].concat(), &[]);
+        assert!(results[..2].iter().all(|result| result.starts_with("CONNECT ")));
+        assert_eq!(results[2..].concat(), expected);
+    }
+}
+
+#[test]
+fn line_ends_between_frames_leave_the_buffer() {
+    let mut decoder = Decoder::new(FrameLimits::default());
+    assert_eq!(decoder.decode(b"\n\r\n\r"), Ok(Decoded::Incomplete));
+    assert_eq!(decoder.skip(), 3, "the last CR may be half of a line end");
+    assert_eq!(decoder.skip(), 0);
+    assert_eq!(decoder.decode(b"\r\nACK\n"), Ok(Decoded::Incomplete));
+    assert_eq!(decoder.skip(), 0, "the frame has begun");
+}
+
+#[test]
+fn connect_has_no_escapes_in_any_version() {
+    for version in [None, Some(StompVersion::V11), V12] {
+        check(version, b"CONNECT\nlogin:a\\tb\n\n\0", &["CONNECT \"login:a\\\\tb\\n\" \"\""]);
+    }
 }
 
 #[test]
