@@ -263,6 +263,17 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_an_ended_connection_count_no_more() {
+        let at = Timestamp(100 * MINUTE);
+        let mut limits = VenueLimits::default();
+        limits.handle_reported(at, &limit("REQUEST_WEIGHT", "MINUTE", 1, 10, 0));
+        (0..10).for_each(|_| limits.handle_sent(CANCEL));
+        assert!(!limits.allows(at, CANCEL));
+        limits.handle_disconnect();
+        assert!(limits.allows(at, CANCEL));
+    }
+
+    #[test]
     fn a_ban_stops_everything_until_its_end() {
         let at = Timestamp(1_659_142_907_531 * NS_PER_MS);
         let mut limits = VenueLimits::default();

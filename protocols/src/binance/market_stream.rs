@@ -383,3 +383,99 @@ enum PriceFault {
     Incomplete,
     UnknownSymbol,
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::refdata::{Security, sample};
+
+    use super::super::socket::tests as handshake;
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_000 * NS_PER_S);
+
+    fn stream(market_depth: u16) -> MarketStream {
+        let settings = BinanceSettings {
+            adapter: AdapterId(3),
+            host: "venue:443".to_string(),
+            path: "/ws-api/v3".to_string(),
+            api_key: "key".to_string(),
+            receive_window_ms: 2_000,
+            reconnect_s: 1,
+            folder_id: 77,
+            market_data: None,
+            market_depth,
+        };
+        let address = StreamAddress { host: "streams:443".to_string(), path: "/stream".to_string() };
+        let mut stream = MarketStream::new(&settings, address);
+        stream.handle_connect(NOW, handshake::random());
+        stream
+    }
+
+    /// Returns reference data with so many securities of the adapter.
+    fn reference(count: u32) -> RefData {
+        let mut rows = sample::sound();
+        rows.exchanges.iter_mut().for_each(|exchange| exchange.adapter = AdapterId(3));
+        let first = rows.securities[0].clone();
+        let others = (10..).map(|id| Security {
+            id: SecurityId(id),
+            symbol: format!("S{id}").as_str().into(),
+            ..first.clone()
+        });
+        let missing = count as usize - rows.securities.len();
+        rows.securities.extend(others.take(missing));
+        RefData::check(rows).expect("a valid sample")
+    }
+
+    fn receive(stream: &mut MarketStream, now: Timestamp, bytes: &[u8], count: u32) {
+        stream.handle_bytes(now, &mut bytes.to_vec(), &reference(count), &mut VenueCounts::default());
+    }
+
+    #[test]
+    fn securities_are_requested_in_parts_with_time_between_them() {
+        let count = 2 * SECURITIES_PER_REQUEST as u32 + 1;
+        let mut stream = stream(1);
+        stream.handle_timeout(NOW);
+        assert_eq!(stream.next_request, 0, "there is no connection yet");
+        receive(&mut stream, NOW, &handshake::answer(), count);
+        assert_eq!((stream.next_request, stream.poll_timeout()), (1, NOW.plus(REQUEST_INTERVAL_NS)));
+        // A ping that arrives is no reason to request more.
+        let early = Timestamp(NOW.0 + REQUEST_INTERVAL_NS - 1);
+        receive(&mut stream, early, b"\x89\x00", count);
+        stream.handle_timeout(early);
+        assert_eq!(stream.next_request, 1);
+        for part in 1..4 {
+            stream.handle_timeout(NOW.plus(part * REQUEST_INTERVAL_NS));
+            assert_eq!(stream.next_request, (part + 1).min(3), "three parts and no empty one");
+        }
+        assert!(stream.unrequested.is_empty());
+    }
+
+    #[test]
+    fn a_stream_that_was_not_requested_is_unknown() {
+        let message = br#"{"stream":"acme@depth@100ms","data":{}}"#;
+        for (market_depth, expected) in [(1, (1, 0)), (5, (0, 1))] {
+            let mut stream = stream(market_depth);
+            receive(&mut stream, NOW, &handshake::answer(), 3);
+            let mut counts = VenueCounts::default();
+            stream.handle_message(NOW, message, &mut counts);
+            assert_eq!((counts.unknown_values, counts.incomplete), expected, "{market_depth}");
+        }
+    }
+
+    #[test]
+    fn a_venue_that_does_not_answer_or_falls_silent_is_left() {
+        let mut waiting = stream(1);
+        assert_eq!(waiting.poll_timeout(), NOW.plus(ANSWER_NS_MAX));
+        waiting.handle_timeout(Timestamp(NOW.0 + ANSWER_NS_MAX - 1));
+        assert!(!waiting.wants_close());
+        waiting.handle_timeout(NOW.plus(ANSWER_NS_MAX));
+        assert!(waiting.wants_close());
+        let mut open = stream(1);
+        receive(&mut open, NOW, &handshake::answer(), 3);
+        open.handle_timeout(Timestamp(NOW.0 + SILENCE_NS_MAX - 1));
+        assert!(!open.wants_close());
+        open.handle_timeout(NOW.plus(SILENCE_NS_MAX));
+        assert!(open.wants_close());
+        assert_eq!(open.take_error().as_deref(), Some("market data: the venue is silent"));
+    }
+}

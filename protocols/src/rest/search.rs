@@ -328,10 +328,9 @@ mod tests {
         }
         let many = "a ".repeat(TERMS_MAX + 1);
         assert_eq!(Search::parse(&many).unwrap_err().problem, SearchProblem::TooManyTerms);
-        assert_eq!(
-            Search::parse(&"a".repeat(QUERY_BYTES_MAX + 1)).unwrap_err().problem,
-            SearchProblem::TooLong
-        );
+        let (position, problem) = (QUERY_BYTES_MAX + 1, SearchProblem::TooLong);
+        let error = SearchError { position, problem };
+        assert_eq!(Search::parse(&"a".repeat(QUERY_BYTES_MAX + 1)), Err(error));
         assert!(Search::parse(&"a".repeat(QUERY_BYTES_MAX)).is_ok());
     }
 

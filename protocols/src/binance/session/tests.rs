@@ -1,5 +1,10 @@
 //! The adapter without a venue: what bounds its requests, and what operators see of it.
 
+mod logon;
+mod lookups;
+mod orders;
+mod venue;
+
 use pitlane_engine::command::{VenueFee, VenueReport};
 use pitlane_engine::id::{AdapterId, ShardId};
 use pitlane_engine::number::{Price, Qty};
@@ -227,4 +232,86 @@ fn a_refused_logon_and_a_revoked_key_end_the_connection() {
         session.handle_message(NOW, [head, error].concat().as_bytes());
         assert_eq!(session.wants_close(ORDERS), is_closed, "{head}");
     }
+}
+
+#[test]
+fn a_refused_connection_for_orders_is_tried_again_when_the_venue_permits_it() {
+    for (status, wait_s) in [("429", 300), ("418", 300), ("503", 1)] {
+        let mut session = session(None);
+        session.handle_connect(ORDERS, NOW, handshake::random());
+        let refusal = format!("HTTP/1.1 {status} No\r\nRetry-After: 300\r\n\r\n");
+        session.handle_bytes(ORDERS, NOW, &mut refusal.into_bytes());
+        assert!(session.wants_close(ORDERS), "{status}");
+        session.handle_disconnect(ORDERS, NOW);
+        let due = NOW.plus(wait_s * NS_PER_S);
+        assert!(!session.wants_connection(ORDERS, Timestamp(due.0 - 1)), "{status}");
+        assert!(session.wants_connection(ORDERS, due), "{status}");
+    }
+}
+
+#[test]
+fn each_connection_begins_and_ends_for_itself() {
+    let address = StreamAddress { host: "streams:443".to_string(), path: "/stream".to_string() };
+    let mut session = session(Some(address));
+    let wants = |session: &BinanceSession| [ORDERS, PRICES].map(|link| session.wants_connection(link, NOW));
+    let closes = |session: &BinanceSession| [ORDERS, PRICES].map(|link| session.wants_close(link));
+    assert_eq!((wants(&session), closes(&session)), ([true, true], [false, false]));
+    session.handle_connect(PRICES, NOW, handshake::random());
+    assert_eq!(wants(&session), [true, false]);
+    session.handle_connect(ORDERS, NOW, handshake::random());
+    assert_eq!(wants(&session), [false, false]);
+    session.handle_bytes(ORDERS, NOW, &mut handshake::answer());
+    session.handle_message(NOW, br#"{"event":{"e":"serverShutdown"}}"#);
+    assert_eq!(closes(&session), [true, false]);
+    session.handle_disconnect(ORDERS, NOW);
+    session.handle_bytes(PRICES, NOW, &mut b"HTTP/1.1 503 No\r\n\r\n".to_vec());
+    assert_eq!(closes(&session), [false, true]);
+}
+
+#[test]
+fn a_handshake_without_an_answer_has_a_deadline_of_its_own() {
+    let mut session = session(None);
+    session.handle_connect(ORDERS, NOW, handshake::random());
+    let due = NOW.plus(ANSWER_NS_MAX);
+    assert_eq!(session.poll_timeout(), due);
+    session.handle_timeout(Timestamp(due.0 - 1));
+    assert!(!session.wants_close(ORDERS));
+    session.handle_timeout(due);
+    assert!(session.wants_close(ORDERS));
+    assert_eq!(session.take_log_text().as_deref(), Some("the venue does not answer"));
+    // Nothing is sent on a connection that ends.
+    let sent = session.messages_out;
+    session.handle_timeout(due.plus(TIME_INTERVAL_NS));
+    assert_eq!((session.messages_out, session.requests.len()), (sent, 0));
+}
+
+#[test]
+fn the_time_is_asked_for_again_and_the_connection_stays() {
+    let mut session = connected();
+    let answer = format!(r#"{{"id":{},"result":{{"serverTime":1000000}}}}"#, session.next_request);
+    session.handle_message(NOW, answer.as_bytes());
+    session.requests.clear();
+    let due = NOW.plus(TIME_INTERVAL_NS);
+    session.handle_timeout(Timestamp(due.0 - 1));
+    assert!(session.requests.is_empty());
+    session.handle_timeout(due);
+    let asked: Vec<_> = session.requests.values().map(|sent| sent.kind).collect();
+    assert_eq!((asked, session.wants_close(ORDERS)), (vec![RequestKind::Time], false));
+    // Nothing is sent behind a close frame.
+    session.log_out(due, "the service stops");
+    let sent = session.messages_out;
+    session.handle_timeout(due.plus(TIME_INTERVAL_NS));
+    assert_eq!(session.messages_out, sent);
+}
+
+#[test]
+fn a_request_says_how_long_it_is_valid() {
+    let (mut draft, mut scratch) = (Vec::new(), Vec::new());
+    let time = RequestTime { at: NOW, window_ms: 2_000 };
+    request::write(&mut draft, &mut scratch, 1, "m", Authority::None, |draft| {
+        time.write_window(draft);
+        time.write_time(draft);
+    });
+    let text = String::from_utf8(draft).unwrap();
+    assert!(text.contains(r#""recvWindow":2000,"timestamp":1000000"#), "{text}");
 }

@@ -222,4 +222,5 @@ fn an_order_that_was_refused_says_why() {
         .collect();
     let reason = format!("\"reason\":\"{}\"", Reason::OrderFinished.code());
     assert!(matches!(&rows[..], [row] if row.contains(&reason)), "{rows:?}");
+    assert!(!rows[0].contains("execInst"), "it has no instructions");
 }

@@ -63,3 +63,32 @@ impl StompBroker {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pitlane_engine::refdata::{RefData, sample};
+
+    use super::*;
+    use crate::stomp::session::Transport;
+    use crate::stomp::settings::BrokerSettings;
+
+    #[test]
+    fn a_session_that_every_shard_reports_is_published_once() {
+        let (now, stamp) = (Timestamp(1), EventStamp { seq: 1, at: Timestamp(1) });
+        let reference = Arc::new(RefData::check(sample::sound()).unwrap());
+        let mut broker = StompBroker::new(BrokerSettings::default(), reference);
+        let client = broker.open(now, Transport::Tcp).unwrap();
+        broker.handle_bytes(now, client, b"CONNECT\naccept-version:1.2\n\n\0");
+        broker.handle_bytes(now, client, b"SUBSCRIBE\nid:1\ndestination:/topic/status.*\n\n\0");
+        let sessions = [TradingSession::Continuous, TradingSession::Continuous, TradingSession::Closed];
+        let counts = sessions.map(|session| {
+            broker.publish_session_change(now, stamp, ExchangeId(1), session);
+            let bytes = broker.transmit(client).map_or(0, |transmit| transmit.bytes.len());
+            broker.handle_transmitted(now, client, bytes);
+            bytes
+        });
+        assert!(counts[0] > 0 && counts[1] == 0 && counts[2] > 0, "{counts:?}");
+    }
+}
