@@ -382,6 +382,23 @@ fn a_waiting_topic_is_flushed_only_in_a_throttled_session_that_has_room() {
 }
 
 #[test]
+fn a_topic_behind_its_window_is_not_flushed() {
+    let mut client = Client::connected(limits(1), true);
+    client.subscribe("1", "/topic/tick.*", "conflate:1000\n");
+    client.tick(0, 1);
+    client.tick(0, 2);
+    // The window ends while the output is full, so the topic waits for its turn.
+    client.after(NS_PER_S);
+    client.session.send_waiting(client.now, &mut client.market);
+    client.session.limits.mark_bytes = usize::MAX;
+    let topic = client.topic(2);
+    client.session.flush_topic(client.now, 0, topic, &mut client.market);
+    assert_eq!((client.session.fill().slots, client.read()), (1, vec!["tick.1".to_string()]));
+    client.session.send_waiting(client.now, &mut client.market);
+    assert_eq!(client.read(), ["tick.2"]);
+}
+
+#[test]
 fn a_rare_event_is_sent_at_once_if_there_is_room() {
     for (mark_bytes, headers, is_sent) in [
         (256 * 1_024, "", true),
