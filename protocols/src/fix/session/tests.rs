@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_types, reason = "a session's store can be sent to a thread, a shared one too")]
 
 mod client;
+mod client_parts;
+mod client_reports;
 mod venue;
 mod venue_orders;
 mod venue_prices;
