@@ -252,3 +252,6 @@ fn price(price: Option<ParsedDecimal<Price>>) -> Result<Option<Price>, OrderReje
         None => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -427,3 +427,6 @@ pub fn text(draft: &mut Draft, why: OrderRejectReason) {
         draft.pieces(prefix::TEXT, &[why.code().as_bytes(), b": ", why.text().as_bytes()]);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -185,8 +185,10 @@ impl Acceptor {
             self.continue_market_data(layer, now);
             self.continue_trading_sessions(layer, now);
             layer.request_gap(now);
+            // Answers in parts are complete here, or have left no room to read.
+            let is_asked = self.login == LoginState::Asked;
             let mut reader = AcceptorReader { acceptor: self, desk };
-            if !reader.may_read(layer) || !layer.read_one(now, &mut reader) {
+            if is_asked || !layer.may_read() || !layer.read_one(now, &mut reader) {
                 layer.save_sequence_numbers();
                 return None;
             }
@@ -286,16 +288,6 @@ impl Acceptor {
 struct AcceptorReader<'a> {
     acceptor: &'a mut Acceptor,
     desk: &'a Desk,
-}
-
-impl AcceptorReader<'_> {
-    fn may_read(&self, layer: &SessionLayer) -> bool {
-        layer.may_read()
-            && self.acceptor.login != LoginState::Asked
-            && !self.acceptor.is_reporting_status(layer)
-            && !self.acceptor.is_sending_security_list(layer)
-            && !self.acceptor.is_sending_positions(layer)
-    }
 }
 
 impl SessionRole for AcceptorReader<'_> {

@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_types, reason = "a session's store can be sent to a thread, a shared one too")]
 
 mod client;
+mod client_parts;
+mod client_reports;
 mod venue;
 mod venue_orders;
 mod venue_prices;
@@ -60,6 +62,18 @@ impl MessageStore for SharedStore {
     }
 }
 
+/// Returns messages without the fields that are the same in all of them, and without times.
+pub(super) fn messages_of(bytes: Vec<u8>) -> Vec<String> {
+    let text = String::from_utf8(bytes).unwrap().replace(SOH as char, "|");
+    let left_out = ["8=", "9=", "49=", "56=", "52=", "10=", "60=", "122="];
+    let messages = text.split("8=FIX.4.4|").skip(1).map(|message| {
+        let fields = message.split('|').filter(|field| !field.is_empty());
+        let kept = fields.filter(|field| !left_out.iter().any(|tag| field.starts_with(tag)));
+        kept.collect::<Vec<_>>().join("|")
+    });
+    messages.collect()
+}
+
 /// A session and the time.
 struct Peer {
     session: FixSession,
@@ -95,14 +109,7 @@ impl Peer {
         let bytes = self.session.poll_transmit().to_vec();
         assert_eq!(self.session.unsent_bytes(), bytes.len());
         self.session.handle_transmitted(self.now, bytes.len());
-        let text = String::from_utf8(bytes).unwrap().replace(SOH as char, "|");
-        let left_out = ["8=", "9=", "49=", "56=", "52=", "10=", "60=", "122="];
-        let messages = text.split("8=FIX.4.4|").skip(1).map(|message| {
-            let fields = message.split('|').filter(|field| !field.is_empty());
-            let kept = fields.filter(|field| !left_out.iter().any(|tag| field.starts_with(tag)));
-            kept.collect::<Vec<_>>().join("|")
-        });
-        messages.collect()
+        messages_of(bytes)
     }
 
     fn wait(&mut self, seconds: u64) {

@@ -52,5 +52,3 @@ impl VenueReports for FixSession {
         FixSession::synchronizations(self)
     }
 }
-
-impl FixSession {}

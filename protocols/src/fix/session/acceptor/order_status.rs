@@ -206,12 +206,6 @@ impl Acceptor {
         }
     }
 
-    /// Returns whether status reports are left to send. A session that logs out sends no more of
-    /// them.
-    pub(super) fn is_reporting_status(&self, layer: &SessionLayer) -> bool {
-        self.status_reports.is_some() && layer.is_logged_on()
-    }
-
     /// Returns the session's open orders in a security and of a side, where these are given.
     fn open_orders(&self, security: Option<SecurityId>, side: Option<Side>) -> Vec<OrderKey> {
         let is_wanted = |order: &ClientOrder| {

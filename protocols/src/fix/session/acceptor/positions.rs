@@ -157,8 +157,8 @@ impl Acceptor {
         }
     }
 
-    /// Returns whether reports are left to send. Nothing is read until they are written.
-    pub(super) fn is_sending_positions(&self, layer: &SessionLayer) -> bool {
+    /// Returns whether reports are left to send.
+    fn is_sending_positions(&self, layer: &SessionLayer) -> bool {
         self.position_request.as_ref().is_some_and(|request| request.rows.is_some()) && layer.is_logged_on()
     }
 

@@ -96,7 +96,7 @@ impl Acceptor {
         });
     }
 
-    pub(super) fn is_sending_security_list(&self, layer: &SessionLayer) -> bool {
+    fn is_sending_security_list(&self, layer: &SessionLayer) -> bool {
         self.security_list.is_some() && layer.is_logged_on()
     }
 

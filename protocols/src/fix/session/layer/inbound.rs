@@ -468,10 +468,11 @@ pub(in crate::fix::session) fn msg_seq_num_of(message: &FixMessage) -> Option<u6
     parse_u64(message.header.msg_seq_num?).ok().filter(|&number| number < MSG_SEQ_NUM_MAX)
 }
 
+/// Returns NewSeqNo. Zero is below every number that it may replace.
 fn new_seq_no_of(message: &FixMessage) -> Result<u64, SessionRejectReason> {
     let value = message.get(tag::NEW_SEQ_NO).ok_or(SessionRejectReason::RequiredTagMissing)?;
     match parse_u64(value) {
-        Ok(new) if new > 0 && new < MSG_SEQ_NUM_MAX => Ok(new),
+        Ok(new) if new < MSG_SEQ_NUM_MAX => Ok(new),
         Ok(_) | Err(TextError::Range) => Err(SessionRejectReason::ValueIncorrect),
         Err(_) => Err(SessionRejectReason::IncorrectFormat),
     }

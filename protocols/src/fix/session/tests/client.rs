@@ -9,15 +9,15 @@ use pitlane_engine::time::TimeOfDay;
 
 use super::*;
 
-struct Client {
-    peer: Peer,
-    desk: Desk,
-    next: u64,
+pub(super) struct Client {
+    pub peer: Peer,
+    pub desk: Desk,
+    pub next: u64,
 }
 
 impl Client {
     /// Returns a client that has connected.
-    fn connected(store: &SharedStore, change: impl FnOnce(&mut FixSessionSettings)) -> Client {
+    pub(super) fn connected(store: &SharedStore, change: impl FnOnce(&mut FixSessionSettings)) -> Client {
         let source = Source { origin: Origin::Fix, port: PortId(0), session: 1 };
         let mut settings = FixSessionSettings::new("PITLANE", "CLIENT1", source);
         settings.reset_on_logon = false;
@@ -39,27 +39,27 @@ impl Client {
         Client { peer, desk: Desk::new(desk, IdBlock { next: 1, end: 9 }), next: 1 }
     }
 
-    fn logged_on(change: impl FnOnce(&mut FixSessionSettings)) -> Client {
+    pub(super) fn logged_on(change: impl FnOnce(&mut FixSessionSettings)) -> Client {
         let mut client = Client::connected(&SharedStore::new(NOW), change);
         assert_eq!(client.send("A", LOGON), ["35=A|34=1|98=0|108=30"]);
         client
     }
 
     /// Sends a message. Returns what the session writes.
-    fn send(&mut self, kind: &str, rest: &str) -> Vec<String> {
+    pub(super) fn send(&mut self, kind: &str, rest: &str) -> Vec<String> {
         self.peer.give(kind, self.next, rest);
         self.next += 1;
         self.poll()
     }
 
-    fn poll(&mut self) -> Vec<String> {
+    pub(super) fn poll(&mut self) -> Vec<String> {
         assert!(self.peer.session.poll_command(self.peer.now, &self.desk).is_none());
         self.peer.output()
     }
 }
 
-const LOGON: &str = "98=0|108=30|";
-const NOTHING: [&str; 0] = [];
+pub(super) const LOGON: &str = "98=0|108=30|";
+pub(super) const NOTHING: [&str; 0] = [];
 
 #[test]
 fn a_login_is_checked_before_anything_is_read() {
@@ -235,10 +235,12 @@ fn a_reject_names_the_message_and_the_route_back() {
             assert!(answer[0].contains(&start), "{field} {answer:?}");
         }
     }
+    let before = client.peer.session.counts();
     let unknown = client.send("ZZ", "11=o|");
     assert!(unknown[0].contains("|372=ZZ|379=o|380=3|58=Unsupported Message Type"), "{unknown:?}");
     let counts = client.peer.session.counts();
-    assert!(counts.rejects >= 3, "{counts:?}");
+    assert!(before.rejects >= 2 && counts.rejects == before.rejects + 1, "{counts:?}");
+    assert_eq!(counts.messages_out, before.messages_out + 1);
 }
 
 #[test]
@@ -276,6 +278,37 @@ fn a_repeated_request_that_was_answered_before_a_restart_is_left_out() {
     assert!(client.peer.session.poll_command(NOW, &client.desk).is_some());
 }
 
-fn order(id: &str, symbol: &str) -> String {
+pub(super) fn order(id: &str, symbol: &str) -> String {
     format!("11={id}|1=main|55={symbol}|54=1|60=20270115-08:00:00|38=1|40=1|")
+}
+
+#[test]
+fn reports_without_an_event_have_ids_of_their_own() {
+    let mut client = Client::logged_on(|_| {});
+    let ids: BTreeSet<String> = (0..3)
+        .map(|number| {
+            let refused = client.send("D", &order(&format!("o{number}"), "NOPE"));
+            let id = refused[0].split('|').find(|field| field.starts_with("17=")).unwrap();
+            id.to_string()
+        })
+        .collect();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+}
+
+#[test]
+fn a_field_out_of_place_is_reported_as_that_whatever_its_value() {
+    let mut client = Client::logged_on(|settings| settings.validate = true);
+    let answer = client.send("1", "112=t|43=X|");
+    assert!(answer[0].contains("|371=43|372=1|373=14|"), "{answer:?}");
+}
+
+#[test]
+fn changed_reference_data_counts_from_the_next_message_on() {
+    let mut client = Client::logged_on(|_| {});
+    assert!(client.send("D", &order("a", "NEW"))[0].contains("|58=unknown-security: "));
+    let mut rows = sample::sound();
+    rows.securities[0].symbol = "NEW".into();
+    client.peer.session.set_reference(Arc::new(RefData::check(rows).unwrap()));
+    client.peer.give("D", client.next, &order("b", "NEW"));
+    assert!(client.peer.session.poll_command(NOW, &client.desk).is_some());
 }

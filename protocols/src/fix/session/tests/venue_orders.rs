@@ -13,6 +13,7 @@ use super::*;
 use crate::fix::session::stream::OUTPUT_BYTES_HIGH;
 use crate::fix::venue::id::{fold_128, venue_id};
 use crate::fix::venue::profile::VenueProfile;
+use crate::venue::VenueReports;
 
 const SHARD: ShardId = ShardId(0);
 
@@ -67,7 +68,8 @@ impl Venue {
             Instruction { adapter, order: order(slot), request, id, request_id, terms: terms() };
         // Numbers of events rise, as those of messages; the first order has event 7.
         let seq = self.peer.session.sequence_numbers().next_sender_msg_seq_num + 4;
-        self.peer.session.handle_instruction(self.peer.now, SHARD, seq, &instruction, special);
+        let session: &mut dyn VenueReports = &mut self.peer.session;
+        session.handle_instruction(self.peer.now, SHARD, seq, &instruction, special);
     }
 
     /// Returns the reports without their tokens, each with the slot of its order.
@@ -580,9 +582,9 @@ fn the_number_of_a_message_is_saved_once_its_report_is_stored() {
     let tokens: Vec<u32> = venue.reports().iter().map(|report| report.token).collect();
     assert!(tokens.len() == 2 && tokens[0] != tokens[1] && !tokens.contains(&0), "{tokens:?}");
     assert_eq!(saved(&mut venue), before);
-    venue.peer.session.handle_stored(tokens[1]);
+    VenueReports::handle_stored(&mut venue.peer.session, tokens[1]);
     assert_eq!(saved(&mut venue), before, "the first is not stored");
-    venue.peer.session.handle_stored(tokens[0]);
+    VenueReports::handle_stored(&mut venue.peer.session, tokens[0]);
     assert_eq!(saved(&mut venue), before + 2);
     assert_eq!(venue.store.last_reported_event(SHARD), 7, "the order has the number of its event");
 }

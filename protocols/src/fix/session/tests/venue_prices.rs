@@ -7,6 +7,7 @@ use pitlane_engine::refdata::{RefData, sample};
 use super::venue::Venue;
 use super::*;
 use crate::fix::session::stream::OUTPUT_BYTES_HIGH;
+use crate::venue::VenueReports;
 
 impl Venue {
     /// Returns a session that has requested its three securities at this depth.
@@ -25,7 +26,7 @@ impl Venue {
         self.give(kind, rest);
         let mut prices: Vec<CommandKind> = Vec::new();
         assert_eq!(self.reports(), []);
-        while let Some(price) = self.peer.session.poll_price() {
+        while let Some(price) = VenueReports::poll_price(&mut self.peer.session) {
             prices.push(price);
             if prices.len() == 1 {
                 let unread = self.peer.session.counts().messages_in;
