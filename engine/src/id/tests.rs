@@ -95,3 +95,9 @@ fn a_currency_has_up_to_eight_capitals_or_digits() {
     assert_eq!(Currency::parse(b""), Err(TextError::Empty));
     assert_eq!(Currency::parse(b"1000000SA"), Err(TextError::TooLong));
 }
+
+#[test]
+fn ports_beyond_the_link_belong_to_other_servers() {
+    let ports = [0, PortId::MAX - 1, PortId::MAX, PortId::MAX + 1, u8::MAX].map(PortId);
+    assert_eq!(ports.map(PortId::is_remote), [false, false, false, true, true]);
+}

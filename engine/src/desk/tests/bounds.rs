@@ -33,9 +33,16 @@ fn a_late_report_about_a_former_owner_of_an_id_does_not_change_the_new_one() {
     assert_eq!(table.desk.order(0, &id("A")).unwrap().order, new);
     table.handle_report(old, ("A", ""), ExecType::Corrected, Status::Filled);
     assert_eq!(table.known("A").unwrap().2, Status::PendingNew);
-    table.handle_report(new, ("A", ""), ExecType::Canceled, Status::Canceled);
-    table.handle(&event(forgotten));
-    assert_eq!(table.desk.order(0, &id("A")).unwrap().order, new, "another order was forgotten");
+}
+
+#[test]
+fn a_finished_order_stays_known_if_another_one_is_forgotten() {
+    let mut table = table();
+    let order = table.working("A");
+    table.handle_report(order, ("A", ""), ExecType::Canceled, Status::Canceled);
+    let other = OrderHandle::new(ShardId(0), 7, order.slot());
+    table.handle(&event(EventKind::Forgotten { order: other, source: source(0), id: id("A") }));
+    assert_eq!(table.desk.order(0, &id("A")).unwrap().order, order);
 }
 
 #[test]

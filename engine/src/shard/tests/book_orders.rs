@@ -235,7 +235,9 @@ fn the_first_orders_are_published_over_several_steps_and_others_follow_them() {
 fn a_port_that_leaves_another_book_gets_the_rest_of_the_message_about_this_one() {
     for (left, is_complete) in [(SIM_OTHER, true), (SIM_STOCK, false)] {
         let mut bench = opened();
-        (0..ORDERS_PER_SIDE_MAX).for_each(|_| _ = bench.submit(limit(Side::Buy, 1, "1", "10")));
+        for (side, at) in [(Side::Buy, "10"), (Side::Sell, "11")] {
+            (0..ORDERS_PER_SIDE_MAX).for_each(|_| _ = bench.submit(limit(side, 1, "1", at)));
+        }
         let watches =
             |security, on| CommandKind::Watch { port: VIEWER, what: WatchTarget::BookOrders(security), on };
         bench.send(watches(SIM_OTHER, true));

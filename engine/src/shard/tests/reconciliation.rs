@@ -252,6 +252,30 @@ fn a_missed_fill_has_an_id_of_its_own() {
     assert_eq!(third - first, u128::try_from(qty("1").raw()).unwrap());
 }
 
+#[test]
+fn a_stop_whose_day_has_ended_is_remembered_only_while_it_may_not_have_arrived() {
+    let session = |session| CommandKind::Session { exchange: ExchangeId(2), session };
+    let night = [session(TradingSession::Closed), session(TradingSession::Continuous)];
+    let day = |day| [CommandKind::TradingDay { day: Day(day) }; 2];
+    for ends in [[night, night], [day(3), day(4)]] {
+        let mut bench = Bench::new();
+        bench.last(OUTSIDE, "20");
+        let day_stop = Terms { security: OUTSIDE, tif: Tif::Day, ..stop(Side::Buy, 3, "20") };
+        let (order, _) = bench.submit(day_stop);
+        bench.submit(Terms { tif: Tif::Gtc, ..day_stop });
+        let (arrived, _) = bench.submit(Terms { tif: Tif::Day, ..outside("1") });
+        bench.report(arrived, VenueReport::Accepted);
+        ends[0].iter().for_each(|command| _ = bench.send(*command));
+        let remembered: Vec<OrderHandle> = bench.shard.overdue_stops.iter().copied().collect();
+        assert_eq!(remembered, [order]);
+        bench.report(order, VenueReport::Accepted);
+        ends[1].iter().for_each(|command| _ = bench.send(*command));
+        assert!(bench.shard.overdue_stops.is_empty(), "it has arrived");
+        bench.send(CommandKind::Expire { security: OUTSIDE, price: price("9") });
+        assert!(bench.shard.overdue_stops.is_empty(), "the other one does not end with a day");
+    }
+}
+
 /// The stop was triggered and never arrived at its venue, which says so after its time has ended.
 #[test]
 fn a_stop_that_the_shard_holds_again_ends_if_its_time_has_ended() {

@@ -298,6 +298,15 @@ mod tests {
     }
 
     #[test]
+    fn answers_to_what_was_sent_before_a_loss_may_be_lost() {
+        let mut sequence = fresh();
+        let before = sequence.take_sender();
+        sequence.mark_answers_lost();
+        let after = sequence.take_sender();
+        assert_eq!([before, after].map(|number| sequence.may_lack_answer(number)), [true, false]);
+    }
+
+    #[test]
     fn saved_numbers_stop_at_the_first_request_without_an_answer() {
         let mut sequence = SequenceLayer::new(Box::new(MemoryStore::new(NOW)));
         assert_eq!(sequence.unsaved(), None);

@@ -205,3 +205,49 @@ impl StoredChanges {
         PendingChanges { changes: self.changes.into_iter().collect() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pitlane_engine::id::ShardId;
+
+    const CANCEL: VenueRequest = VenueRequest::Cancel;
+
+    fn id(number: u64) -> IntId {
+        IntId::numbered(b'c', number)
+    }
+
+    /// Returns two cancels from before a restart that the venue calls pending, as its refusal of a
+    /// third one says.
+    fn confirmed(order: OrderHandle) -> PendingChanges {
+        let mut stored = StoredChanges::default();
+        [1, 2].into_iter().for_each(|number| stored.push(order, id(number), CANCEL, false));
+        let mut changes = stored.into_pending();
+        assert!(!changes.has_coming(order, CANCEL));
+        changes.insert(order, id(3), CANCEL);
+        let refused = changes.refuse(order, id(3), Reason::RequestPending);
+        assert_eq!(refused, Some(RefusedChange { request: CANCEL, is_superseded: true }));
+        assert!(changes.has_coming(order, CANCEL));
+        changes
+    }
+
+    #[test]
+    fn the_answer_to_the_pending_cancel_leaves_no_other_pending() {
+        let order = OrderHandle::new(ShardId(0), 1, 2);
+        let mut changes = confirmed(order);
+        let refused = changes.refuse(order, id(1), Reason::VenueRejected);
+        assert_eq!(refused, Some(RefusedChange { request: CANCEL, is_superseded: false }));
+        assert!(!changes.has_coming(order, CANCEL), "the other one may be answered already");
+    }
+
+    #[test]
+    fn the_answer_to_another_cancel_leaves_the_pending_one_pending() {
+        let order = OrderHandle::new(ShardId(0), 1, 2);
+        let mut changes = confirmed(order);
+        changes.insert(order, id(4), CANCEL);
+        changes.refuse(order, id(4), Reason::VenueRejected);
+        assert!(changes.has_coming(order, CANCEL));
+        changes.clear();
+        assert!(!changes.has_coming(order, CANCEL) && changes.len() == 0);
+    }
+}
